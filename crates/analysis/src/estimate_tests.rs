@@ -201,7 +201,8 @@ fn decisions_are_seldom_wrong() {
                 let run = run(seconds, seed);
                 for ((right, wrong), apart) in found.iter_mut().zip(APART) {
                     let limits = [truth(0.99) * apart, truth(0.99) / apart];
-                    let answers = limits.map(|ms| run.decide(&format!("p99(read) < {ms:.6}ms")).decision());
+                    let answers =
+                        limits.map(|ms| run.decide(&format!("p99(read) < {ms:.6}ms")).threshold_answer());
                     *right +=
                         u64::from(answers[0] == Decision::Pass) + u64::from(answers[1] == Decision::Fail);
                     *wrong +=
@@ -247,7 +248,7 @@ fn with_failures(seconds: usize, per_second: u64, failed: impl Fn(usize) -> u64)
 
 #[test]
 fn few_operations_decide_nothing() {
-    let decide = |run: &SimulatedRun, text: &str| run.decide(text).decision();
+    let decide = |run: &SimulatedRun, text: &str| run.decide(text).threshold_answer();
     let three = with_failures(1, 3, |_| 0);
     assert_eq!(decide(&three, "errors < 0.1%"), Decision::TooClose);
     assert_eq!(decide(&three, "p99(read) < 5ms"), Decision::TooClose);
@@ -261,7 +262,10 @@ fn few_operations_decide_nothing() {
     assert_eq!(decide(&with_failures(30, 1_000, |_| 0), "errors < 200%"), Decision::Pass);
     let none = with_failures(30, 1_000, |_| 0).decide("errors < 0.1%");
     let high = none.interval.unwrap().high.unwrap();
-    assert!(none.decision() == Decision::Pass && (high - 100.0 * 3.8416 / 30_003.8).abs() < 1e-4, "{none:?}");
+    assert!(
+        none.threshold_answer() == Decision::Pass && (high - 100.0 * 3.8416 / 30_003.8).abs() < 1e-4,
+        "{none:?}"
+    );
     // One in a hundred, evenly or in one second of thirty: the latter might as well not have come.
     assert_eq!(decide(&with_failures(30, 1_000, |_| 10), "errors < 0.5%"), Decision::Fail);
     let burst = with_failures(30, 1_000, |second| if second == 7 { 300 } else { 0 });
@@ -272,10 +276,10 @@ fn few_operations_decide_nothing() {
 fn short_runs_are_decided_where_every_block_agrees() {
     // 5 s of 0.1 ms for a limit of 5 ms.
     let quick = SimulatedRun::of(5, |_| vec![0.1; 1_000]);
-    assert_eq!(quick.decide("p99(read) < 5ms").decision(), Decision::Pass);
-    assert_eq!(quick.decide("p99(read) > 5ms").decision(), Decision::Fail);
-    assert_eq!(quick.decide("mean(read) < 5ms").decision(), Decision::Pass);
-    assert_eq!(quick.decide("p99(all) < 50us").decision(), Decision::Fail);
+    assert_eq!(quick.decide("p99(read) < 5ms").threshold_answer(), Decision::Pass);
+    assert_eq!(quick.decide("p99(read) > 5ms").threshold_answer(), Decision::Fail);
+    assert_eq!(quick.decide("mean(read) < 5ms").threshold_answer(), Decision::Pass);
+    assert_eq!(quick.decide("p99(all) < 50us").threshold_answer(), Decision::Fail);
     // One second of five is slow: 0.9 % of the operations are not below 1 %, nor 1.1 % above it.
     let mixed = |slow: usize| {
         SimulatedRun::of(5, move |at| {
@@ -283,7 +287,7 @@ fn short_runs_are_decided_where_every_block_agrees() {
         })
     };
     for slow in [36, 45] {
-        assert_eq!(mixed(slow).decide("p99(read) < 5ms").decision(), Decision::TooClose);
+        assert_eq!(mixed(slow).decide("p99(read) < 5ms").threshold_answer(), Decision::TooClose);
     }
     assert!(quick.decide("p99(read) < 5ms").interval.is_none());
 }
@@ -293,11 +297,11 @@ fn short_runs_are_decided_where_every_block_agrees() {
 fn few_long_periods_beyond_a_limit_are_enough_to_fail() {
     for seed in 0..10 {
         let run = SimulatedRun::mm1(60, 0.95, seed);
-        assert_eq!(run.decide("p99(read) < 10ms").decision(), Decision::Fail, "{seed}");
+        assert_eq!(run.decide("p99(read) < 10ms").threshold_answer(), Decision::Fail, "{seed}");
     }
     // One slow second of thirty is luck.
     let burst = SimulatedRun::of(30, |at| vec![if at == 7 { 50.0 } else { 1.0 }; 1_000]);
-    assert_eq!(burst.decide("p99(read) < 10ms").decision(), Decision::TooClose);
+    assert_eq!(burst.decide("p99(read) < 10ms").threshold_answer(), Decision::TooClose);
 }
 
 #[test]
@@ -312,20 +316,20 @@ fn throughput_is_decided_by_its_seconds() {
         Condition::parse(text).unwrap().judge_phase(&phase, &Blocks::new(Vec::new()), series)
     };
     let even: Vec<f64> = (0..30).map(|at| if at % 2 == 0 { 900.0 } else { 1_100.0 }).collect();
-    assert_eq!(decide("throughput > 900", &even).decision(), Decision::Pass);
-    assert_eq!(decide("throughput > 990", &even).decision(), Decision::TooClose);
-    assert_eq!(decide("throughput > 1100", &even).decision(), Decision::Fail);
+    assert_eq!(decide("throughput > 900", &even).threshold_answer(), Decision::Pass);
+    assert_eq!(decide("throughput > 990", &even).threshold_answer(), Decision::TooClose);
+    assert_eq!(decide("throughput > 1100", &even).threshold_answer(), Decision::Fail);
     let found = decide("throughput > 990", &even).interval.unwrap();
     assert!(found.low < 1_000.0 && found.low > 940.0 && found.high.unwrap() > 1_000.0, "{found:?}");
     // Seconds without spread decide by the figure.
-    assert_eq!(decide("throughput >= 1000", &[1_000.0; 30]).decision(), Decision::Pass);
-    assert_eq!(decide("throughput > 1000", &[1_000.0; 30]).decision(), Decision::Fail);
+    assert_eq!(decide("throughput >= 1000", &[1_000.0; 30]).threshold_answer(), Decision::Pass);
+    assert_eq!(decide("throughput > 1000", &[1_000.0; 30]).threshold_answer(), Decision::Fail);
     // Fewer than a second: one block, with the error of as many independent arrivals.
     let short = |text: &str| {
         Condition::parse(text)
             .unwrap()
             .judge_phase(&phase(0.1, 100), &Blocks::new(Vec::new()), &[])
-            .decision()
+            .threshold_answer()
     };
     assert_eq!((short("throughput > 700"), short("throughput > 900")), (Decision::Pass, Decision::TooClose));
 }

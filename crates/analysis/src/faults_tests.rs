@@ -26,7 +26,7 @@ fn a_stall_and_its_recovery() {
     assert_eq!((one.before_per_s, one.detect_s, one.worst_per_s), (Some(1000.0), Some(1.0), Some(0.0)));
     assert_eq!((one.depth, one.lost, one.recover_s), (Some(1.0), Some(1600.0), Some(2.0)));
     assert_eq!((one.failed, found.failed, one.note.clone()), (7, 7, None));
-    assert!(one.effect().contains("recovered after 2.00 s"), "{}", one.effect());
+    assert!(one.describe_effect().contains("recovered after 2.00 s"), "{}", one.describe_effect());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn what_is_caught_up_within_a_second_has_its_depth() {
         (one.lost.unwrap() - 700.0).abs() < 1e-6 && (one.recover_s.unwrap() - 0.7).abs() < 1e-6,
         "{one:?}"
     );
-    assert!(one.effect().contains("at worst 0/s, 100 % below 1,000/s"), "{}", one.effect());
+    assert!(one.describe_effect().contains("at worst 0/s, 100 % below 1,000/s"), "{}", one.describe_effect());
 }
 
 /// Checks that a stop shorter than an interval has no depth that the interval could tell.
@@ -222,13 +222,17 @@ fn what_is_caught_up_within_a_second_has_its_depth() {
 fn a_stop_shorter_than_an_interval_has_no_depth() {
     let whole = &assess_faults(&course(&[1000; 12], &[]), 1.0, &[fault(5.1, Some(5.8))]).figures[0];
     assert_eq!((whole.depth, whole.worst_per_s, whole.lost), (None, None, None), "{whole:?}");
-    assert!(whole.effect().contains("shorter than an interval of 1.00 s"), "{}", whole.effect());
+    assert!(
+        whole.describe_effect().contains("shorter than an interval of 1.00 s"),
+        "{}",
+        whole.describe_effect()
+    );
     // Across an edge it is seen, and its second says how much was missing there.
     let mut across = course(&[1000; 12], &[]);
     (across[5].ok, across[6].ok) = (600, 1400);
     let one = &assess_faults(&across, 1.0, &[fault(5.6, Some(6.3))]).figures[0];
     assert_eq!((one.depth, one.worst_per_s, one.lost), (None, Some(600.0), Some(400.0)), "{one:?}");
-    assert!(!one.effect().contains('%'), "{}", one.effect());
+    assert!(!one.describe_effect().contains('%'), "{}", one.describe_effect());
 }
 
 /// A second that is slow long after a fault without effect is not of it.
@@ -290,8 +294,8 @@ fn a_delay_shows_in_response_times() {
     assert!((found.before_us.unwrap() - 1_000.0).abs() < 1e-6, "{found:?}");
     assert!((found.worst_us.unwrap() - 20_000.0).abs() < 1e-6, "{found:?}");
     assert!(
-        found.effect().contains("mean response time 20.0 ms at most, 1.00 ms before"),
+        found.describe_effect().contains("mean response time 20.0 ms at most, 1.00 ms before"),
         "{}",
-        found.effect()
+        found.describe_effect()
     );
 }

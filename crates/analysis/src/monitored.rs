@@ -53,7 +53,7 @@ struct PhaseWindow<'a> {
 
 impl PhaseWindow<'_> {
     fn rate(&self, source: &str, name: &str) -> Option<f64> {
-        self.recording.rate(source, name, self.from_ms, self.to_ms)
+        self.recording.counter_rate(source, name, self.from_ms, self.to_ms)
     }
 
     fn max(&self, source: &str, name: &str) -> Option<f64> {
@@ -61,14 +61,14 @@ impl PhaseWindow<'_> {
     }
 
     fn least(&self, source: &str, name: &str) -> Option<f64> {
-        let series = self.recording.series(source, name)?;
+        let series = self.recording.find_series(source, name)?;
         let inside = series.points.iter().filter(|(at, _)| (self.from_ms..=self.to_ms).contains(at));
         inside.filter_map(|(_, value)| *value).reduce(f64::min)
     }
 
     /// Returns the names between `prefix` and `suffix` in the host's series, such as the names of disks.
     fn devices(&self, prefix: &str, suffix: &str) -> Vec<String> {
-        let names = self.recording.names(self.recording.host());
+        let names = self.recording.series_names(self.recording.host_source());
         names.filter_map(|n| n.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned)).collect()
     }
 
@@ -87,23 +87,23 @@ impl PhaseWindow<'_> {
     }
 
     fn host(&self) -> Option<HostUse> {
-        let cpu = self.cpu(self.recording.host())?;
+        let cpu = self.cpu(self.recording.host_source())?;
         let network = |what: &str| -> f64 {
             let devices =
                 self.devices("network.", &format!(".{what}")).into_iter().filter(|name| name != "lo");
             devices
-                .filter_map(|name| self.rate(self.recording.host(), &format!("network.{name}.{what}")))
+                .filter_map(|name| self.rate(self.recording.host_source(), &format!("network.{name}.{what}")))
                 .sum()
         };
         let disks = self.devices("disk.", ".busy_s").into_iter().filter_map(|name| self.disk(&name));
         let busiest = disks.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
         Some(HostUse {
-            elsewhere: self.recording.host().strip_prefix("host-").map(str::to_owned),
+            elsewhere: self.recording.host_source().strip_prefix("host-").map(str::to_owned),
             cores: Some(cpu.cores),
             cpu_busy_share: cpu.busy_share,
             cpu_iowait_share: cpu.iowait_share,
             cpu_steal_share: cpu.steal_share,
-            memory_available_bytes: self.least(self.recording.host(), "memory.available_bytes"),
+            memory_available_bytes: self.least(self.recording.host_source(), "memory.available_bytes"),
             network_received_bytes_per_s: network("received_bytes"),
             network_sent_bytes_per_s: network("sent_bytes"),
             disk: busiest.filter(|d| d.reads_per_s + d.writes_per_s > 0.0),
@@ -111,7 +111,7 @@ impl PhaseWindow<'_> {
     }
 
     fn disk(&self, name: &str) -> Option<DiskUse> {
-        let rate = |what: &str| self.rate(self.recording.host(), &format!("disk.{name}.{what}"));
+        let rate = |what: &str| self.rate(self.recording.host_source(), &format!("disk.{name}.{what}"));
         let (reads, writes) = (rate("reads")?, rate("writes")?);
         // The kernel counts whole milliseconds: a time of nothing is one that was too short to be seen.
         let each = |seconds: Option<f64>, number: f64| {
@@ -131,7 +131,7 @@ impl PhaseWindow<'_> {
     }
 
     fn sources(&self, prefix: &str) -> Vec<&str> {
-        self.recording.sources().filter(|s| s.starts_with(prefix)).collect()
+        self.recording.source_names().filter(|s| s.starts_with(prefix)).collect()
     }
 
     fn process_cpu(&self, source: &str) -> Option<f64> {
@@ -155,7 +155,7 @@ impl PhaseWindow<'_> {
             throttled_share: rate("cgroup.throttled_s"),
             read_bytes_per_s: rate("io.read_bytes"),
             written_bytes_per_s: rate("io.written_bytes"),
-            in_pods: all_of.iter().any(|name| self.recording.series(name, "cpu.user_s").is_none()),
+            in_pods: all_of.iter().any(|name| self.recording.find_series(name, "cpu.user_s").is_none()),
         })
     }
 
@@ -163,9 +163,9 @@ impl PhaseWindow<'_> {
         let nodes = self.sources(DATABASE);
         let answered = |source: &&&str| {
             ["operations", "connections"].iter().any(|name| {
-                let series = self.recording.series(source, name);
+                let series = self.recording.find_series(source, name);
                 series.is_some_and(|s| match s.kind {
-                    Kind::Counter => s.rate(self.from_ms, self.to_ms).is_some(),
+                    Kind::Counter => s.rate_between(self.from_ms, self.to_ms).is_some(),
                     Kind::Gauge => s.max(self.from_ms, self.to_ms).is_some(),
                 })
             })

@@ -3,10 +3,10 @@
 
 use crate::responder::{LISTENER, listen};
 use anyhow::{Result, anyhow, bail};
-use dyno_db_redis::protocol::resp::{Token, put_array, put_bulk, token};
+use dyno_db_redis::protocol::resp::{Token, put_array, put_bulk, read_token};
 use dyno_engine::net::{Received, Socket, Stamp, monotonic_ns};
 use dyno_record::{Buckets, Histogram, Scale};
-use dyno_types::rng::{Purpose, draw, unit};
+use dyno_types::rng::{Purpose, draw_at, unit_interval};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -112,7 +112,7 @@ impl DelayServer {
 
     fn obey(&mut self, client: usize, name: &str, came_ns: u64) {
         if matches!(name, "GET" | "HGETALL") {
-            let u = unit(draw(1, self.answered, Purpose::Service));
+            let u = unit_interval(draw_at(1, self.answered, Purpose::Service));
             self.answered += 1;
             let drawn = (-(1.0 - u).ln() * DELAY_NS.1) as u64;
             let at_ns = came_ns + (DELAY_NS.0 + drawn).min(DELAY_NS.2);
@@ -164,7 +164,7 @@ impl DelayServer {
 
 /// The first whole command: how many bytes it has, and its name.
 fn command(input: &[u8]) -> Result<Option<(usize, String)>> {
-    let read = |at: usize| token(input, at).map_err(|_| anyhow!("not a command of Redis"));
+    let read = |at: usize| read_token(input, at).map_err(|_| anyhow!("not a command of Redis"));
     let Some((head, mut at)) = read(0)? else { return Ok(None) };
     let Token::Array(words) = head else { bail!("not a command of Redis") };
     let mut name = String::new();

@@ -60,7 +60,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
     }
     let names = names();
     let mut random = Stream::new(seed, 0, Purpose::Choice);
-    let mut writer = RunWriter::create(path, run(), &Environment::default(), Scale::Ns64)?;
+    let mut writer = RunWriter::create_run(path, run(), &Environment::default(), Scale::Ns64)?;
     let begin = UNIX_EPOCH + Duration::from_secs(BEGIN);
     writer.event_at(begin, "begin", "measure");
     let mut all = Totals::new(OPERATIONS, Scale::Ns64);
@@ -78,7 +78,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         let mut totals = Totals::new(OPERATIONS, Scale::Ns64);
         totals.add(&interval);
         all.add(&interval);
-        writer.interval("measure", Duration::from_secs(second), 1.0, &totals, None);
+        writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, None);
     }
     writer.event_at(begin + Duration::from_secs(seconds), "end", "measure");
     let facts = dyno_analysis::PhaseFacts {
@@ -95,7 +95,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         database: "made up".into(),
         started: "2023-11-14T22:13:20Z".into(),
         title: format!("{seconds} s"),
-        verdict: Verdict::none(Trust::Valid),
+        verdict: Verdict::nothing_judged(Trust::Valid),
         thresholds: Vec::new(),
         strict: false,
         phases: vec![dyno_analysis::summarise_phase(facts, &names, &all)],
@@ -109,17 +109,21 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
 }
 
 fn watched(path: &Path, seconds: u64, random: &mut Stream) -> Result<()> {
-    let mut monitor = MonitorWriter::create(path, 1_000.0)?;
+    let mut monitor = MonitorWriter::create_in(path, 1_000.0)?;
     let names: Vec<String> = (0..SERIES).map(|n| format!("series.{n}")).collect();
     for second in 0..=seconds {
         let at = (BEGIN + second) * 1_000_000_000;
         let values: Vec<f64> = names.iter().map(|_| (random.next_unit() * 1e6).round() / 1e2).collect();
         let row = names.iter().zip(values).map(|(name, value)| (name.as_str(), Kind::Gauge, value));
-        monitor.row("database", at, row);
+        monitor.write_row("database", at, row);
         let cpu = [("cpu.user_s", 0.5), ("cpu.idle_s", 1.0)];
-        monitor.row("host", at, cpu.iter().map(|(name, each)| (*name, Kind::Counter, second as f64 * each)));
+        monitor.write_row(
+            "host",
+            at,
+            cpu.iter().map(|(name, each)| (*name, Kind::Counter, second as f64 * each)),
+        );
     }
-    match monitor.failure() {
+    match monitor.first_failure() {
         Some(failure) => bail!("{failure}"),
         None => Ok(()),
     }

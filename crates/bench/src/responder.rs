@@ -91,9 +91,9 @@ pub fn run() -> Result<()> {
 fn record() -> Vec<u8> {
     let mut out = Vec::new();
     let at = bson::open(&mut out);
-    bson::string(&mut out, "_id", "user6284781860667377211");
+    bson::put_string(&mut out, "_id", "user6284781860667377211");
     for field in 0..10 {
-        bson::binary(&mut out, &format!("field{field}"), &[b'x'; 100]);
+        bson::put_binary(&mut out, &format!("field{field}"), &[b'x'; 100]);
     }
     bson::close(&mut out, at);
     out
@@ -136,34 +136,34 @@ fn answer(whole: &[u8], record: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let body = bson::open(out);
     match name {
         b"find" => {
-            bson::head(out, kind::DOCUMENT, "cursor");
+            bson::put_head(out, kind::DOCUMENT, "cursor");
             let cursor = bson::open(out);
-            bson::head(out, kind::ARRAY, "firstBatch");
+            bson::put_head(out, kind::ARRAY, "firstBatch");
             let batch = bson::open(out);
-            bson::item(out, kind::DOCUMENT, 0);
+            bson::put_item_head(out, kind::DOCUMENT, 0);
             out.extend_from_slice(record);
             bson::close(out, batch);
-            bson::int64(out, "id", 0);
-            bson::string(out, "ns", "ycsb.usertable");
+            bson::put_int64(out, "id", 0);
+            bson::put_string(out, "ns", "ycsb.usertable");
             bson::close(out, cursor);
         }
         b"update" | b"insert" | b"delete" => {
-            bson::int32(out, "n", 1);
-            bson::int32(out, "nModified", 1);
+            bson::put_int32(out, "n", 1);
+            bson::put_int32(out, "nModified", 1);
         }
         b"hello" | b"isMaster" | b"ismaster" => {
-            bson::boolean(out, "ismaster", true);
-            bson::boolean(out, "isWritablePrimary", true);
-            bson::boolean(out, "helloOk", true);
-            bson::int32(out, "maxBsonObjectSize", 16 << 20);
-            bson::int32(out, "maxMessageSizeBytes", 48_000_000);
-            bson::int32(out, "maxWriteBatchSize", 100_000);
-            bson::int32(out, "minWireVersion", 0);
-            bson::int32(out, "maxWireVersion", 21);
+            bson::put_boolean(out, "ismaster", true);
+            bson::put_boolean(out, "isWritablePrimary", true);
+            bson::put_boolean(out, "helloOk", true);
+            bson::put_int32(out, "maxBsonObjectSize", 16 << 20);
+            bson::put_int32(out, "maxMessageSizeBytes", 48_000_000);
+            bson::put_int32(out, "maxWriteBatchSize", 100_000);
+            bson::put_int32(out, "minWireVersion", 0);
+            bson::put_int32(out, "maxWireVersion", 21);
         }
         _ => {}
     }
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
     bson::close(out, body);
     message::end(&mut out[at..], 0);
     Ok(())

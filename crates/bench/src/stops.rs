@@ -5,7 +5,7 @@ use crate::children::{Bench, RECORDS, words};
 use crate::disturbance::{Disturbance, Party, Stops, disturbed};
 use anyhow::{Context, Result};
 use dyno_rundir::schema::{Claim, Metric, Phase, Summary, Trust};
-use dyno_types::rng::{Purpose, draw, unit};
+use dyno_types::rng::{Purpose, draw_at, unit_interval};
 use std::time::Duration;
 
 /// Checks that say that the server was slow, or not there.
@@ -36,7 +36,7 @@ impl Trial {
     /// Draws the trial of a number: log-uniform rates from 200 to 50,000/s, 1 to 256 connections, stops of 0.05 to 3 s, once to
     /// five times a second.
     fn drawn(number: u64) -> Trial {
-        let mut drawn = (0..).map(|index| unit(draw(number, index, Purpose::Service)));
+        let mut drawn = (0..).map(|index| unit_interval(draw_at(number, index, Purpose::Service)));
         let mut log =
             |(least, most): (f64, f64)| least * (most / least).powf(drawn.next().unwrap_or_default());
         let connections = log((1.0, 256.9)).floor();
@@ -75,7 +75,7 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
         let usual = run(bench, &trial.load, Disturbance::None)?;
         let stopped = run(bench, &trial.load, Disturbance::Stopped(trial.stops))?;
         let moved = moved(&usual, &stopped)?;
-        let steals = |summary: &Summary| summary.verdict.says("steal");
+        let steals = |summary: &Summary| summary.verdict.speaks_against("steal");
         if steals(&usual) || steals(&stopped) {
             discarded += 1;
             continue;
@@ -143,7 +143,7 @@ fn client_named(summary: &Summary, usual: Option<&Summary>) -> Result<Vec<String
 
 /// Checks that speak against the server.
 fn server_named(summary: &Summary) -> Vec<String> {
-    let named = OF_THE_SERVER.iter().filter(|check| summary.verdict.says(check));
+    let named = OF_THE_SERVER.iter().filter(|check| summary.verdict.speaks_against(check));
     named.map(|check| (*check).to_owned()).collect()
 }
 

@@ -48,9 +48,9 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
         let mut checks: BTreeMap<String, usize> = BTreeMap::new();
         for _ in 0..count {
             let verdict = run(bench, kind.load, kind.disturbance)?.verdict;
-            told += usize::from(kind.expected.iter().any(|check| verdict.says(check)));
+            told += usize::from(kind.expected.iter().any(|check| verdict.speaks_against(check)));
             invalid += usize::from(verdict.trust == Trust::Invalid);
-            for check in verdict.checks.iter().filter(|check| verdict.says(check)) {
+            for check in verdict.checks.iter().filter(|check| verdict.speaks_against(check)) {
                 *checks.entry(check.clone()).or_default() += 1;
             }
         }

@@ -9,7 +9,7 @@ use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{CompleteEnv, Shells};
 use dyno_config::experiment::factors::ALIASES;
-use dyno_config::experiment::schema;
+use dyno_config::experiment::json_schema_text;
 use dyno_databases::registry;
 use dyno_presets::PRESETS;
 use serde_json::Value;
@@ -106,7 +106,7 @@ fn directories(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Keys of an experiment, one level at a time, each with `=` or `.` behind it; short names first.
 fn keys(typed: &OsStr) -> Vec<CompletionCandidate> {
     let begun = typed.to_string_lossy();
-    let Ok(schema) = serde_json::from_str::<Value>(&schema()) else { return Vec::new() };
+    let Ok(schema) = serde_json::from_str::<Value>(&json_schema_text()) else { return Vec::new() };
     let mut parts: Vec<&str> = begun.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     let Some(at) = parts.iter().try_fold(&schema, |at, part| properties(&schema, at)?.get(*part)) else {

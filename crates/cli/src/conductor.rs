@@ -65,7 +65,7 @@ pub fn busy(jobs: &[Job]) -> Vec<usize> {
 /// Every setting with its source, secrets masked.
 pub fn settings_list(settings: &PropertySettings) -> Vec<Setting> {
     let defaults = dyno_workload::ycsb::known_properties().iter().map(|p| (p.name, p.default));
-    let list = settings.provenance(defaults, mask_value).into_iter();
+    let list = settings.list_provenance(defaults, mask_value).into_iter();
     list.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
 }
 
@@ -166,7 +166,7 @@ pub fn execute<T>(
         Err(failure) => return Err(failed(&mut conductor, failure)),
     };
     let summary = conductor.finish(&applied.ended, &applied.pacing);
-    let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
+    let directory = conductor.session.writer().map(|writer| writer.run_path().to_owned());
     let closed = close(conductor, exit_of(&summary, &applied));
     Ok(ExecutedRun { ended: applied.ended, summary, closed, directory, rest: applied.rest })
 }
@@ -202,7 +202,7 @@ fn begin<'a>(
         }
         let free = affinity::allowed_cores().into_iter().filter(|core| !plan.busy.contains(core));
         watched.cores = free.collect();
-        let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
+        let directory = conductor.session.writer().map(|writer| writer.run_path().to_owned());
         let monitors = MonitorWatch::start(watch(target), &watched, directory.as_deref());
         match monitors {
             Ok(monitors) => conductor.session.watch(monitors),
@@ -237,7 +237,7 @@ pub struct Closed {
 /// says of the run comes first.
 fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
     let lost = conductor.end();
-    let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
+    let directory = conductor.session.writer().map(|writer| writer.run_path().to_owned());
     let findings = leave_pages(&mut conductor);
     lost.iter().for_each(|text| terminal::error(text));
     let exit = if lost.is_empty() || exit != Exit::Ok { exit } else { Exit::Internal };
@@ -246,5 +246,5 @@ fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
 }
 
 fn leave_pages(conductor: &mut Conductor<'_>) -> Option<Vec<DiagnosisFinding>> {
-    conductor.session.writer().and_then(|writer| pages::leave(writer.path()))
+    conductor.session.writer().and_then(|writer| pages::leave(writer.run_path()))
 }

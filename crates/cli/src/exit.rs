@@ -119,7 +119,7 @@ impl From<TargetError> for Failure {
 
 impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Self {
-        match error.code() {
+        match error.server_code() {
             // The server has answered: what was asked of it is wrong, not the way to it.
             Some(_) => Failure::usage(error),
             None => Failure::Unreachable(format!("target unreachable: {error}")),

@@ -20,7 +20,7 @@ pub fn grafana(args: &GrafanaArgs) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&args.out)?;
     for (name, dashboard) in build_dashboards() {
         let path = args.out.join(name);
-        files::put(&path, format!("{dashboard:#}\n").as_bytes())
+        files::put_file(&path, format!("{dashboard:#}\n").as_bytes())
             .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
         terminal::out(&format!("{}\n", path.display()));
     }

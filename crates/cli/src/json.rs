@@ -10,7 +10,7 @@ pub fn pretty(document: &[u8]) -> String {
 }
 
 fn object(document: &[u8]) -> Value {
-    let elements = bson::elements(document).into_iter().flatten().flatten();
+    let elements = bson::read_elements(document).into_iter().flatten().flatten();
     Value::Object(
         elements.map(|e| (String::from_utf8_lossy(e.name).into_owned(), value(&e))).collect::<Map<_, _>>(),
     )
@@ -20,7 +20,7 @@ fn value(element: &Element<'_>) -> Value {
     match element.kind {
         kind::DOCUMENT => object(element.value),
         kind::ARRAY => Value::Array(
-            bson::elements(element.value).into_iter().flatten().flatten().map(|e| value(&e)).collect(),
+            bson::read_elements(element.value).into_iter().flatten().flatten().map(|e| value(&e)).collect(),
         ),
         kind::STRING => element.as_str().into(),
         kind::DATE => {

@@ -67,7 +67,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     }
     // A single run has nothing else to be put back.
     if dir.join("run.json").is_file() && !dir.join("experiment.json").is_file() {
-        let (run, _) = RunDir::salvage(dir)?;
+        let (run, _) = RunDir::salvage_run(dir)?;
         let shown = dir.display();
         if is_under_way(dir, run.run.status) {
             let words = "under way; Ctrl-C ends it where it was started, or dyno stop its experiment";

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use clap::{ArgAction, ArgMatches};
-use dyno_rundir::log::{self, TargetFilter, Record};
+use dyno_rundir::log::{self, Record, TargetFilter};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The variable that holds a filter.

@@ -94,7 +94,9 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
         words.iter().for_each(|words| terminal::note(words));
         let why = match &dir.summary {
             None => Some("the run has not come to its end; merge it when it has"),
-            Some(summary) if summary.measured().is_none() => Some("the run was cut off before it measured"),
+            Some(summary) if summary.measured_phase().is_none() => {
+                Some("the run was cut off before it measured")
+            }
             Some(_) => None,
         };
         if let Some(why) = why {
@@ -322,7 +324,7 @@ fn worst_of<'a>(verdict: &mut Verdict, parts: impl Iterator<Item = (String, &'a 
         let new: Vec<String> = new.cloned().collect();
         verdict.checks.extend(new);
     }
-    verdict.judge();
+    verdict.grade_claims();
 }
 
 #[cfg(test)]
@@ -398,13 +400,13 @@ mod tests {
         let both = merged(&[throughput, median]);
         assert_eq!(both.trust, Trust::Invalid);
         assert_eq!(
-            both.asked().map(|grade| grade.claim.as_str()).collect::<Vec<_>>(),
+            both.asked_grades().map(|grade| grade.claim.as_str()).collect::<Vec<_>>(),
             ["Throughput", "Median"]
         );
         // Parts of earlier versions were asked for everything.
         let old = Verdict {
             reasons: vec![Reason::of_all("lag", Trust::Invalid, String::new())],
-            ..Verdict::none(Trust::Invalid)
+            ..Verdict::nothing_judged(Trust::Invalid)
         };
         assert_eq!(merged(&[old]).trust, Trust::Invalid);
     }

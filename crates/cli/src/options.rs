@@ -144,7 +144,7 @@ pub struct SampleArgs {
 fn targets() -> String {
     let forms: Vec<String> = registry::schemes().map(|one| format!("  {}", one.form)).collect();
     let kinds = ServerKind::ALL.map(|kind| kind.to_string());
-    let programs: Vec<&str> = spawn::meant(None).map(ServerKind::program).collect();
+    let programs: Vec<&str> = spawn::meant(None).map(ServerKind::program_name).collect();
     format!(
         "Targets:\n{}\n\nspawn: starts {}. Without a target a temporary server is started from PATH ({}), or SQLite is used \
          where there is none.\n\nExit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold \

@@ -27,7 +27,7 @@ pub struct Material {
 impl Material {
     /// Reads what can be read of a directory.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let (mut dir, mut notes) = RunDir::salvage(path)?;
+        let (mut dir, mut notes) = RunDir::salvage_run(path)?;
         let recording = Recording::open(path).unwrap_or_else(|error| {
             notes.push(format!("what monitors saw could not be read: {error}"));
             None
@@ -49,7 +49,7 @@ impl Material {
         let Some(summary) = &self.dir.summary else { return String::new() };
         let level = worth::throughput_interval(&self.dir);
         summary
-            .measured()
+            .measured_phase()
             .map_or(String::new(), |phase| worth::render_cost_efficiency(phase, level.as_ref(), price))
     }
 
@@ -92,7 +92,7 @@ impl Material {
 /// Address of a directory's report.
 pub fn address(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned()).join("report.html");
-    format!("file://{}", percent::encode(&whole.display().to_string(), IN_ADDRESS))
+    format!("file://{}", percent::percent_encode(&whole.display().to_string(), IN_ADDRESS))
 }
 
 /// What is encoded in the path of an address.
@@ -110,7 +110,7 @@ pub fn address_of_report(run: &Path, page: &Path) -> Option<String> {
         report.components().skip(shared).map(|part| part.as_os_str().to_str()).collect();
     let parts: Vec<&str> = up.chain(down?).collect();
     // A name with a colon would be taken for a scheme.
-    Some(percent::encode(&format!("./{}", parts.join("/")), IN_ADDRESS))
+    Some(percent::percent_encode(&format!("./{}", parts.join("/")), IN_ADDRESS))
 }
 
 /// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.

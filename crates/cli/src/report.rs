@@ -109,7 +109,7 @@ pub fn exit_of(summary: &Summary) -> Exit {
     }
     match summary.verdict.trust {
         Trust::Invalid => Exit::Invalid,
-        _ if summary.thresholds.iter().any(|t| summary.misses(t)) => Exit::Threshold,
+        _ if summary.thresholds.iter().any(|t| summary.misses_threshold(t)) => Exit::Threshold,
         _ => Exit::Ok,
     }
 }

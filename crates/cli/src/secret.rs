@@ -153,7 +153,11 @@ fn with(target: &str, password: &str) -> Result<String, NoRoom> {
     if login.is_empty() && known.login == LoginForm::User {
         return Err(NoRoom::User(scheme.to_owned()));
     }
-    Ok(format!("{scheme}://{login}:{}@{place}{}", percent::encode(password, percent::RESERVED), &rest[end..]))
+    Ok(format!(
+        "{scheme}://{login}:{}@{place}{}",
+        percent::percent_encode(password, percent::RESERVED),
+        &rest[end..]
+    ))
 }
 
 #[cfg(test)]

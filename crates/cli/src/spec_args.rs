@@ -29,7 +29,7 @@ impl Args for SpecArgs {
 
 impl FromArgMatches for SpecArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut args = SpecArgs { tree: Node::empty() };
+        let mut args = SpecArgs { tree: Node::empty_mapping() };
         args.update_from_arg_matches(matches)?;
         Ok(args)
     }

@@ -208,7 +208,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
         )));
     }
     let mongo = target.has_collections();
-    let opened = target.look(&signals::interrupted)?;
+    let opened = target.open_for_look(&signals::interrupted)?;
     let mut sources = dyno_session::watch::sources::watch(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
     let mut before = NodesSnapshot::take(&mut sources).map_err(|e| Failure::Unreachable(e.to_string()))?;

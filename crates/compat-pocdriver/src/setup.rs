@@ -81,15 +81,15 @@ pub fn prepare(
         }
         // The balancer stays as it is without --stop-balancer: the original turns it off for good.
         if let Some(router) = router {
-            router.shard(&collection)?;
+            router.shard_collection(&collection)?;
         }
-        for leaf in content.template().leaves().iter().take(config.indexes as usize) {
+        for leaf in content.template().leaf_names().iter().take(config.indexes as usize) {
             collections.index(&collection, &format!("{leaf}_1"), &[(leaf.to_owned(), 1)])?;
         }
         if let Some(admin) = admin.as_ref().filter(|_| args.fulltext) {
             text_index(admin, &collection).map_err(|error| {
                 let words = format!("--fulltext: {error}");
-                error.explained(words)
+                error.with_explanation(words)
             })?;
         }
         let there = collections.count(&collection)?;
@@ -117,7 +117,7 @@ fn same_shape(
     let template = Template::new(config);
     let wanted = |sequence: u64| {
         let mut out = Vec::new();
-        template.render(config.seed, config.first_worker, sequence, &mut out);
+        template.render_document(config.seed, config.first_worker, sequence, &mut out);
         out
     };
     let wanted: Vec<Vec<u8>> = (0..DOCUMENTS).map(wanted).collect();
@@ -128,33 +128,35 @@ fn same_shape(
 fn first_free(collections: &dyn Collections, collection: &str, worker: u32) -> Result<u64, PrepareError> {
     let mut range = Vec::new();
     let at = bson::open(&mut range);
-    Template::id(worker, 0, "$gte", &mut range);
-    Template::id(worker, i32::MAX as u64, "$lt", &mut range);
+    Template::put_id(worker, 0, "$gte", &mut range);
+    Template::put_id(worker, i32::MAX as u64, "$lt", &mut range);
     bson::close(&mut range, at);
     let newest = collections.highest(collection, Some(&range))?;
-    let sequence =
-        newest.as_deref().and_then(|document| bson::path(document, "_id.i")).and_then(|e| e.as_i64());
+    let sequence = newest
+        .as_deref()
+        .and_then(|document| bson::element_at_path(document, "_id.i"))
+        .and_then(|e| e.as_i64());
     Ok(sequence.and_then(|i| u64::try_from(i + 1).ok()).unwrap_or(0))
 }
 
 fn text_index(admin: &MongoAdmin, collection: &str) -> Result<(), CommandError> {
     let made = admin.run(&|out| {
-        bson::string(out, "createIndexes", collection);
-        bson::head(out, kind::ARRAY, "indexes");
+        bson::put_string(out, "createIndexes", collection);
+        bson::put_head(out, kind::ARRAY, "indexes");
         let list = bson::open(out);
-        bson::item(out, kind::DOCUMENT, 0);
+        bson::put_item_head(out, kind::DOCUMENT, 0);
         let index = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "key");
+        bson::put_head(out, kind::DOCUMENT, "key");
         let key = bson::open(out);
-        bson::string(out, "$**", "text");
+        bson::put_string(out, "$**", "text");
         bson::close(out, key);
-        bson::string(out, "name", "$**_text");
-        bson::boolean(out, "background", true);
+        bson::put_string(out, "name", "$**_text");
+        bson::put_boolean(out, "background", true);
         // The original's, of fields that its documents do not have.
-        bson::head(out, kind::DOCUMENT, "weights");
+        bson::put_head(out, kind::DOCUMENT, "weights");
         let weights = bson::open(out);
-        bson::int32(out, "lorem", 15);
-        bson::int32(out, "_fulltext.text", 5);
+        bson::put_int32(out, "lorem", 15);
+        bson::put_int32(out, "_fulltext.text", 5);
         bson::close(out, weights);
         bson::close(out, index);
         bson::close(out, list);

@@ -22,17 +22,17 @@ pub fn distribute(
     next: &[u64],
     caller: Caller,
 ) -> Result<(), CommandError> {
-    let shards = admin.shards()?;
+    let shards = admin.list_shards()?;
     if shards.len() < 2 {
         return Ok(());
     }
     for (user, next) in next.iter().enumerate() {
         let worker = config.first_worker + user as u32;
-        let from = |out: &mut Vec<u8>| Template::id(worker, *next, "_id", out);
-        let to = |out: &mut Vec<u8>| Template::id(worker + 1, 0, "_id", out);
+        let from = |out: &mut Vec<u8>| Template::put_id(worker, *next, "_id", out);
+        let to = |out: &mut Vec<u8>| Template::put_id(worker + 1, 0, "_id", out);
         let shard = &shards[worker as usize % shards.len()];
-        patiently(&|| admin.split(collection, &from), caller)?;
-        patiently(&|| admin.split(collection, &to), caller)?;
+        patiently(&|| admin.split_chunk(collection, &from), caller)?;
+        patiently(&|| admin.split_chunk(collection, &to), caller)?;
         patiently(&|| admin.move_chunk(collection, &from, shard), caller)?;
     }
     Ok(())
@@ -49,11 +49,11 @@ fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>, caller: Caller) -> 
             Err(error)
                 if number == ATTEMPTS
                     || (caller.interrupted)()
-                    || error.code().is_some_and(|code| FINAL.contains(&code)) =>
+                    || error.server_code().is_some_and(|code| FINAL.contains(&code)) =>
             {
                 let hint = "--nosharding leaves the cluster alone";
                 let words = format!("chunks cannot be distributed: {error} ({hint})");
-                return Err(error.explained(words));
+                return Err(error.with_explanation(words));
             }
             Err(error) if number == 1 => {
                 (caller.warn)(&format!("chunks cannot be distributed yet, tried again each second: {error}"));
@@ -74,17 +74,17 @@ impl Balancer {
     /// # Errors
     /// The router does not answer, or refuses.
     pub fn stop(admin: MongoAdmin, caller: Caller) -> Result<Self, CommandError> {
-        if !admin.balances()? {
+        if !admin.is_balancing()? {
             return Ok(Balancer(None, caller));
         }
-        admin.balance(false)?;
+        admin.set_balancer(false)?;
         Ok(Balancer(Some(admin), caller))
     }
 }
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        if let Some(Err(words)) = self.0.as_ref().map(|admin| admin.balance(true)) {
+        if let Some(Err(words)) = self.0.as_ref().map(|admin| admin.set_balancer(true)) {
             (self.1.warn)(&format!("the balancer is still off, it cannot be turned on again: {words}"));
         }
     }

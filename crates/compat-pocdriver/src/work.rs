@@ -77,7 +77,7 @@ pub fn parse(flags: &str, warn: fn(&str)) -> Result<PocArgs, BadFlags> {
 fn words(error: &PrepareError) -> String {
     let unreachable = match error {
         PrepareError::Refused(_) => false,
-        PrepareError::Command(error) => error.code().is_none(),
+        PrepareError::Command(error) => error.server_code().is_none(),
         PrepareError::Run(RunError::Unreachable { outcome: Outcome::Aborted, .. }) => {
             return "interrupted".into();
         }
@@ -219,7 +219,7 @@ fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
 
 /// A job of the bulks that a workload still has in its queues, if there are any.
 fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
-    let (rest, bulks) = workload.rest(job.end.duration_ns.unwrap_or(0));
+    let (rest, bulks) = workload.queued_writes(job.end.duration_ns.unwrap_or(0));
     (bulks > 0).then(|| Job {
         workload: Arc::new(rest),
         pacing: Pacing::Closed { think_ns: 0 },

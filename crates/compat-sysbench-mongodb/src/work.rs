@@ -152,7 +152,7 @@ impl Work for SysbenchWork {
             return Ok(None);
         }
         let load = Arc::new(SysbenchLoad::new(&self.plan.config).map_err(bad)?);
-        let operations = load.operations();
+        let operations = load.count_inserts();
         let job = load_job(&self.spec, load, operations)?;
         // A batch is one operation here already, and may take as long as the server likes.
         Ok(Some(Job { batch: 1, timeout_ns: None, ..job }))
@@ -192,7 +192,7 @@ impl Work for SysbenchWork {
     fn settings(&self) -> dyno_config::settings::PropertySettings {
         let mut settings = dyno_config::settings::PropertySettings::new();
         for one in &self.plan.provenance {
-            settings.set(&one.key, &one.value, Source::Option { flag: one.source.clone() });
+            settings.set_property(&one.key, &one.value, Source::Option { flag: one.source.clone() });
         }
         settings
     }

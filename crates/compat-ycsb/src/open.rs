@@ -43,10 +43,14 @@ impl BindingTarget {
         stop: Stop<'_>,
     ) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), TargetError> {
         let target = match self {
-            BindingTarget::Redis { options, .. } => dyno_db_redis::target::target(options.as_ref().clone()),
-            BindingTarget::Mongo { options, .. } => dyno_db_mongodb::target::target(options.as_ref().clone()),
+            BindingTarget::Redis { options, .. } => {
+                dyno_db_redis::target::open_options(options.as_ref().clone())
+            }
+            BindingTarget::Mongo { options, .. } => {
+                dyno_db_mongodb::target::open_options(options.as_ref().clone())
+            }
             BindingTarget::Memcached { options, .. } => {
-                dyno_db_memcached::target::target(options.as_ref().clone())
+                dyno_db_memcached::target::open_options(options.as_ref().clone())
             }
             BindingTarget::Official { uri, database, upsert, .. } => {
                 dyno_db_mongodb::target::official_target(uri, database.as_deref(), *upsert)?

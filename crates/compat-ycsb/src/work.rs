@@ -88,9 +88,9 @@ impl YcsbWork {
         // As YCSB, which draws anew: clients on several hosts must not ask for the same keys in step, nor a run for those that
         // the last one has left in the caches.
         // Clients that are numbered draw apart already, and share the order of their keys by the seed.
-        let is_one = settings.text("dyno.client.count").is_none_or(|count| count.trim() == "1");
-        if is_one && settings.text("dyno.seed").is_none_or(|seed| seed.trim() == DRAWN) {
-            settings.set("dyno.seed", fresh_seed().to_string(), Source::Drawn);
+        let is_one = settings.text_of("dyno.client.count").is_none_or(|count| count.trim() == "1");
+        if is_one && settings.text_of("dyno.seed").is_none_or(|seed| seed.trim() == DRAWN) {
+            settings.set_property("dyno.seed", fresh_seed().to_string(), Source::Drawn);
         }
         let mut warnings = notes;
         if mode == Mode::Run && takes_all_keys(&settings)? {
@@ -98,11 +98,11 @@ impl YcsbWork {
                 "recordcount is not set: keys of {ALL_KEYS} records are asked for, as YCSB does"
             ));
             let source = Source::Option { flag: "recordcount=0".into() };
-            settings.set("recordcount", ALL_KEYS.to_string(), source);
+            settings.set_property("recordcount", ALL_KEYS.to_string(), source);
         }
         let mut client = ClientConfig::from_settings(&settings)?;
-        let options = MeasurementOptions::from_lookup(&mut settings.lookup())
-            .map_err(|bad| settings.blame(BadProperty::new(&bad.key, bad.value, bad.expected)))?;
+        let options = MeasurementOptions::from_lookup(&mut settings.property_lookup())
+            .map_err(|bad| settings.blame_source(BadProperty::new(&bad.key, bad.value, bad.expected)))?;
         let bound = bindings::resolve(binding, &settings)?;
         let built = build(&settings, mode, &mut client, &mut warnings)?;
         warnings.extend(bound.notes);
@@ -116,7 +116,7 @@ impl YcsbWork {
             warnings.push(format!("dyno.pipeline={} has no effect: users block", client.pipeline));
             client.pipeline = 1;
         }
-        let sizes = ["batchsize", "mongodb.batchsize"].map(|key| settings.text(key).map(str::trim));
+        let sizes = ["batchsize", "mongodb.batchsize"].map(|key| settings.text_of(key).map(str::trim));
         if let [Some(one), Some(other)] = sizes
             && one != other
         {
@@ -154,7 +154,7 @@ impl YcsbWork {
     /// The block of properties that YCSB's mock prints for each of its threads, unless it is to say nothing; secrets are masked.
     pub fn properties_of_basic(&self) -> Option<String> {
         let is_mock = matches!(self.binding, Binding::Basic | Binding::BasicTs);
-        if !is_mock || self.settings.text("basicdb.verbose").is_some_and(|word| word.trim() == "false") {
+        if !is_mock || self.settings.text_of("basicdb.verbose").is_some_and(|word| word.trim() == "false") {
             return None;
         }
         let own = [
@@ -249,7 +249,7 @@ impl Work for YcsbWork {
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         if let Some(config) = &mut self.resume {
             config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
-            let blame = |bad| Refused(self.settings.blame(bad).to_string());
+            let blame = |bad| Refused(self.settings.blame_source(bad).to_string());
             self.workload = Arc::new(CoreWorkload::run(config).map_err(blame)?);
         }
         Ok(())
@@ -287,9 +287,9 @@ const ALL_KEYS: i32 = i32::MAX;
 
 /// Returns whether a run asks for keys of all records that there could be, because no setting says how many there are.
 fn takes_all_keys(settings: &PropertySettings) -> Result<bool, BadSetting> {
-    let class =
-        workload_class(settings.text("workload").unwrap_or("core")).map_err(|bad| settings.blame(bad))?;
-    let unset = settings.text("recordcount").is_none_or(|count| count.trim().parse() == Ok(0));
+    let class = workload_class(settings.text_of("workload").unwrap_or("core"))
+        .map_err(|bad| settings.blame_source(bad))?;
+    let unset = settings.text_of("recordcount").is_none_or(|count| count.trim().parse() == Ok(0));
     Ok(unset && matches!(class, WorkloadClass::Core | WorkloadClass::TimeSeries))
 }
 
@@ -300,13 +300,13 @@ fn build(
     client: &mut ClientConfig,
     warnings: &mut Vec<String>,
 ) -> Result<Built, BadSetting> {
-    let blame = |bad| settings.blame(bad);
-    match workload_class(settings.text("workload").unwrap_or("core")).map_err(blame)? {
+    let blame = |bad| settings.blame_source(bad);
+    match workload_class(settings.text_of("workload").unwrap_or("core")).map_err(blame)? {
         WorkloadClass::Core => core(&core_config(settings)?, mode).map_err(blame),
         WorkloadClass::ConstantOccupancy => {
             let mut histogram = |path: &str| bounded::text_file(path, TEXT_BYTES).ok();
-            let sized =
-                ConstantOccupancy::from_lookup(&mut settings.lookup(), &mut histogram).map_err(blame)?;
+            let sized = ConstantOccupancy::from_lookup(&mut settings.property_lookup(), &mut histogram)
+                .map_err(blame)?;
             warnings.extend(
                 sized
                     .ignored
@@ -323,11 +323,11 @@ fn build(
         WorkloadClass::ClosedEconomy => economy(settings, mode, warnings),
         WorkloadClass::TimeSeries => {
             let users = u64::from(client.threads);
-            let config =
-                TimeSeriesConfig::from_lookup(&mut settings.lookup(), users, now_ms()).map_err(blame)?;
+            let config = TimeSeriesConfig::from_lookup(&mut settings.property_lookup(), users, now_ms())
+                .map_err(blame)?;
             let load = mode == Mode::Load;
             let workload = match load {
-                true => TimeSeriesWorkload::load(&config),
+                true => TimeSeriesWorkload::load_phase(&config),
                 false => TimeSeriesWorkload::run(&config).map_err(blame)?,
             };
             Ok(Built {
@@ -345,7 +345,7 @@ fn build(
 
 fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
     let load = mode == Mode::Load;
-    let workload = if load { CoreWorkload::load(config)? } else { CoreWorkload::run(config)? };
+    let workload = if load { CoreWorkload::load_phase(config)? } else { CoreWorkload::run(config)? };
     Ok(Built {
         workload: Arc::new(workload),
         // Only the load phase repeats inserts, as in YCSB.
@@ -360,12 +360,12 @@ fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
 }
 
 fn economy(settings: &PropertySettings, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadSetting> {
-    let blame = |bad| settings.blame(bad);
-    let config = EconomyConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
+    let blame = |bad| settings.blame_source(bad);
+    let config = EconomyConfig::from_lookup(&mut settings.property_lookup()).map_err(blame)?;
     warnings.extend(config.warnings.iter().cloned());
     let load = mode == Mode::Load;
     let workload = match load {
-        true => EconomyWorkload::load(&config),
+        true => EconomyWorkload::load_phase(&config),
         false => EconomyWorkload::run(&config).map_err(blame)?,
     };
     let workload = Arc::new(workload);

@@ -133,11 +133,11 @@ impl ClientConfig {
             && config.warmup_ns >= limit_s * 1_000_000_000
         {
             let expected = format!("a duration shorter than maxexecutiontime, which is {limit_s} s");
-            return Err(settings.refuse("dyno.warmup", expected));
+            return Err(settings.refuse_value("dyno.warmup", expected));
         }
         if config.arrivals == GapDistribution::Poisson && config.target == 0 {
             let expected = "constant, or a target above 0 (-target N) whose arrivals it spreads";
-            return Err(settings.refuse("dyno.arrivals", expected));
+            return Err(settings.refuse_value("dyno.arrivals", expected));
         }
         Ok(config)
     }
@@ -159,8 +159,8 @@ impl ClientConfig {
 }
 
 fn read(settings: &PropertySettings) -> Result<ClientConfig, BadSetting> {
-    let blame = |bad: BadProperty| settings.blame(bad);
-    let mut lookup = settings.lookup();
+    let blame = |bad: BadProperty| settings.blame_source(bad);
+    let mut lookup = settings.property_lookup();
     let mut r = PropertyReader::new(&mut lookup);
     let mut count = |key: &str, default: u64, range| r.count(key, default, range).map_err(blame);
     let threads = count("threadcount", 1, 1..=CONNECTIONS as u64)? as u32;
@@ -175,9 +175,9 @@ fn read(settings: &PropertySettings) -> Result<ClientConfig, BadSetting> {
     let pipeline = count("dyno.pipeline", 1, 1..=PIPELINE as u64)? as u32;
     let workers = count("dyno.workers", 1, 1..=THREADS as u64)? as u32;
     let samples = count("dyno.samples", SAMPLES as u64, 0..=MAX_COUNT)? as usize;
-    let batch_key = if settings.text("batchsize").is_some() { "batchsize" } else { "mongodb.batchsize" };
+    let batch_key = if settings.text_of("batchsize").is_some() { "batchsize" } else { "mongodb.batchsize" };
     let batch = count(batch_key, 1, 1..=BATCH as u64)? as u32;
-    let do_transactions = r.flag("dotransactions", true).map_err(blame)?;
+    let do_transactions = r.read_flag("dotransactions", true).map_err(blame)?;
     let arrivals = [("constant", GapDistribution::Constant), ("poisson", GapDistribution::Poisson)];
     let mut config = ClientConfig {
         threads,
@@ -187,14 +187,14 @@ fn read(settings: &PropertySettings) -> Result<ClientConfig, BadSetting> {
         records,
         insert_start,
         insert_count,
-        status: r.flag("status", false).map_err(blame)?,
+        status: r.read_flag("status", false).map_err(blame)?,
         status_interval_s,
-        label: r.text("label", ""),
+        label: r.read_text("label", ""),
         do_transactions,
-        spin_sleep: r.flag("spin.sleep", false).map_err(blame)?,
+        spin_sleep: r.read_flag("spin.sleep", false).map_err(blame)?,
         pipeline,
         batch,
-        arrivals: r.choice("dyno.arrivals", "constant", &arrivals).map_err(blame)?,
+        arrivals: r.read_choice("dyno.arrivals", "constant", &arrivals).map_err(blame)?,
         warmup_ns: duration_ns(settings, "dyno.warmup")?,
         timeout_ns: Some(duration_ns(settings, "dyno.timeout")?).filter(|&ns| ns > 0),
         interval_ns: interval_ns(settings)?,
@@ -212,11 +212,12 @@ fn read(settings: &PropertySettings) -> Result<ClientConfig, BadSetting> {
 /// The duration `key` is set to, nanoseconds; 0 if it is not set. A bare number other than 0 is refused, because
 /// YCSB's own properties count in seconds here and in milliseconds there.
 pub fn duration_ns(settings: &PropertySettings, key: &str) -> Result<u64, BadSetting> {
-    let Some(text) = settings.text(key).map(str::trim) else { return Ok(0) };
+    let Some(text) = settings.text_of(key).map(str::trim) else { return Ok(0) };
     let ns = parse_duration_ns(text, 1).ok().filter(|&ns| ns <= ASKED_S * 1_000_000_000);
     let has_unit = text.ends_with(char::is_alphabetic);
-    ns.filter(|&ns| ns == 0 || has_unit)
-        .ok_or_else(|| settings.refuse(key, "a duration with its unit: ns, us, ms, s, m or h, such as 500ms"))
+    ns.filter(|&ns| ns == 0 || has_unit).ok_or_else(|| {
+        settings.refuse_value(key, "a duration with its unit: ns, us, ms, s, m or h, such as 500ms")
+    })
 }
 
 /// The length of recorded intervals: a whole number of them makes a second.
@@ -224,22 +225,22 @@ fn interval_ns(settings: &PropertySettings) -> Result<u64, BadSetting> {
     const KEY: &str = "dyno.interval";
     const SECOND_NS: u64 = 1_000_000_000;
     match duration_ns(settings, KEY)? {
-        0 if settings.text(KEY).is_none() => Ok(SECOND_NS),
+        0 if settings.text_of(KEY).is_none() => Ok(SECOND_NS),
         ns if (10_000_000..=SECOND_NS).contains(&ns) && SECOND_NS.is_multiple_of(ns) => Ok(ns),
-        _ => Err(settings.refuse(KEY, "10ms to 1s, a whole number of them in a second, such as 100ms")),
+        _ => Err(settings.refuse_value(KEY, "10ms to 1s, a whole number of them in a second, such as 100ms")),
     }
 }
 
 fn load_threads(settings: &PropertySettings) -> Result<Option<u32>, BadSetting> {
     const KEY: &str = "dyno.load.threads";
-    let mut lookup = settings.lookup();
+    let mut lookup = settings.property_lookup();
     let mut r = PropertyReader::new(&mut lookup);
-    match r.word(KEY, "auto").as_str() {
+    match r.read_word(KEY, "auto").as_str() {
         "auto" => Ok(None),
         _ => r
             .count_if_set(KEY, 1..=THREADS as u64)
             .map(|n| n.map(|n| n as u32))
-            .map_err(|_| settings.refuse(KEY, format!("auto or a whole number, 1 to {THREADS}"))),
+            .map_err(|_| settings.refuse_value(KEY, format!("auto or a whole number, 1 to {THREADS}"))),
     }
 }
 
@@ -251,7 +252,7 @@ mod tests {
     fn read(pairs: &[(&str, &str)]) -> Result<ClientConfig, String> {
         let mut settings = PropertySettings::new();
         for (i, (key, value)) in pairs.iter().enumerate() {
-            settings.set(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
+            settings.set_property(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
         }
         ClientConfig::from_settings(&settings).map_err(|bad| bad.to_string())
     }

@@ -108,7 +108,7 @@ impl PropertySettings {
     }
 
     /// Sets `key`, unless a higher layer has set it. Secrets in the value are hidden from now on.
-    pub fn set(&mut self, key: &str, value: impl Into<String>, source: Source) {
+    pub fn set_property(&mut self, key: &str, value: impl Into<String>, source: Source) {
         let old = self.entries.get(key);
         let value = value.into();
         remember_value(key, &value);
@@ -123,7 +123,7 @@ impl PropertySettings {
     }
 
     /// The value of `key`, if it is set.
-    pub fn text(&self, key: &str) -> Option<&str> {
+    pub fn text_of(&self, key: &str) -> Option<&str> {
         self.entries.get(key).map(|setting| setting.value.as_str())
     }
 
@@ -133,12 +133,12 @@ impl PropertySettings {
     }
 
     /// The settings as the lookup that `dyno-workload` reads properties from.
-    pub fn lookup(&self) -> impl FnMut(&str) -> Option<String> + '_ {
-        |key| self.text(key).map(str::to_owned)
+    pub fn property_lookup(&self) -> impl FnMut(&str) -> Option<String> + '_ {
+        |key| self.text_of(key).map(str::to_owned)
     }
 
     /// The refusal of the value of `key`: what was `expected`.
-    pub fn refuse(&self, key: &str, expected: impl Into<String>) -> BadSetting {
+    pub fn refuse_value(&self, key: &str, expected: impl Into<String>) -> BadSetting {
         let setting = self.get(key);
         BadSetting {
             key: key.to_owned(),
@@ -149,7 +149,7 @@ impl PropertySettings {
     }
 
     /// Adds the source to a refusal of `dyno-workload`.
-    pub fn blame(&self, bad: BadProperty) -> BadSetting {
+    pub fn blame_source(&self, bad: BadProperty) -> BadSetting {
         BadSetting {
             source: self.get(&bad.key).map_or(Source::Default, |s| s.source.clone()),
             value: Some(mask_value(&bad.key, &bad.value)),
@@ -160,7 +160,7 @@ impl PropertySettings {
 
     /// Lists what is set, and by which source, for the run directory; then the `defaults` (key, value) that are not set and not
     /// empty. `mask` hides secrets: [`mask_value`], or something stricter.
-    pub fn provenance<'a>(
+    pub fn list_provenance<'a>(
         &self,
         defaults: impl IntoIterator<Item = (&'a str, &'a str)>,
         mask: impl Fn(&str, &str) -> String,
@@ -238,18 +238,18 @@ mod tests {
     fn files_lose_to_the_command_line_wherever_they_stand() {
         let flag = || Source::Option { flag: "-threads".into() };
         let mut s = PropertySettings::new();
-        s.set("threadcount", "1", Source::CommandLine);
-        s.set("threadcount", "2", file(1));
-        assert_eq!(s.text("threadcount"), Some("1"));
-        s.set("threadcount", "3", flag());
-        s.set("threadcount", "4", Source::Environment { variable: "X".into() });
+        s.set_property("threadcount", "1", Source::CommandLine);
+        s.set_property("threadcount", "2", file(1));
+        assert_eq!(s.text_of("threadcount"), Some("1"));
+        s.set_property("threadcount", "3", flag());
+        s.set_property("threadcount", "4", Source::Environment { variable: "X".into() });
         assert_eq!(s.get("threadcount").unwrap(), &Setting { value: "3".into(), source: flag() });
-        s.set("threadcount", "5", Source::CommandLine);
-        assert_eq!(s.text("threadcount"), Some("5"));
-        s.set("target", "1", Source::BuiltIn { name: "workloada".into(), line: 1 });
-        s.set("target", "2", file(9));
-        s.set("target", "0", Source::Default);
-        assert_eq!(s.text("target"), Some("2"));
+        s.set_property("threadcount", "5", Source::CommandLine);
+        assert_eq!(s.text_of("threadcount"), Some("5"));
+        s.set_property("target", "1", Source::BuiltIn { name: "workloada".into(), line: 1 });
+        s.set_property("target", "2", file(9));
+        s.set_property("target", "0", Source::Default);
+        assert_eq!(s.text_of("target"), Some("2"));
     }
 
     #[test]
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn provenance_is_masked_and_ends_with_defaults() {
         let mut s = PropertySettings::new();
-        s.set("redis.password", "hunter2", Source::CommandLine);
-        s.set("redis.host", "h", file(2));
-        let list = s.provenance([("redis.host", ""), ("target", "0"), ("label", "")], mask_value);
+        s.set_property("redis.password", "hunter2", Source::CommandLine);
+        s.set_property("redis.host", "h", file(2));
+        let list = s.list_provenance([("redis.host", ""), ("target", "0"), ("label", "")], mask_value);
         let text: Vec<String> = list.iter().map(|p| format!("{}={} {}", p.key, p.value, p.source)).collect();
         assert_eq!(text, ["redis.host=h workloads/workloada:2", "redis.password=*** -p", "target=0 default"]);
     }
@@ -275,14 +275,17 @@ mod tests {
     #[test]
     fn refusals_name_key_value_and_source() {
         let mut s = PropertySettings::new();
-        s.set("target", "x", file(4));
-        s.set("redis.password", "hunter2", Source::CommandLine);
-        let text = s.refuse("target", "a number").to_string();
+        s.set_property("target", "x", file(4));
+        s.set_property("redis.password", "hunter2", Source::CommandLine);
+        let text = s.refuse_value("target", "a number").to_string();
         assert_eq!(text, "workloads/workloada:4: target=x: expected a number");
-        assert_eq!(s.refuse("redis.host", "a host").to_string(), "redis.host is not set: expected a host");
-        assert!(!s.refuse("redis.password", "less").to_string().contains("hunter2"));
+        assert_eq!(
+            s.refuse_value("redis.host", "a host").to_string(),
+            "redis.host is not set: expected a host"
+        );
+        assert!(!s.refuse_value("redis.password", "less").to_string().contains("hunter2"));
         let bad = BadProperty { key: "fieldcount".into(), value: "0".into(), expected: "1 or more".into() };
-        assert_eq!(s.blame(bad).to_string(), "fieldcount=0 (default): expected 1 or more");
+        assert_eq!(s.blame_source(bad).to_string(), "fieldcount=0 (default): expected 1 or more");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn container_config(
     let all = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
     let node = node(spec, role, all, home);
     let told = server(spec.kind).launch_config(spec, &node, "unknown")?;
-    let own = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
+    let own = spec.program.clone().unwrap_or_else(|| spec.kind.program_name().into());
     let program = match spec.part(node.number as u32) {
         Part::Router => own.with_file_name("mongos"),
         _ => own,
@@ -98,11 +98,11 @@ pub fn form_elsewhere(
     let instances: Vec<Vec<&ServerNode>> = instances.map(|instance| instance.iter().collect()).collect();
     let kind = server(spec.kind);
     let groups = instances.iter().map(|nodes| ProcessGroup { spec, nodes, made, control: Some(control) });
-    groups.clone().try_for_each(|group| group.take(|group| kind.form(group)))?;
+    groups.clone().try_for_each(|group| group.take_step(|group| kind.form(group)))?;
     if nodes.iter().any(is_router) {
         // They listen once the config server is there.
         await_all(spec, nodes.iter().filter(|node| is_router(node)), control)?;
-        groups.clone().try_for_each(|group| group.take(|group| kind.join(group)))?;
+        groups.clone().try_for_each(|group| group.take_step(|group| kind.join(group)))?;
     }
     Ok(instances.iter().map(|nodes| kind.uri(spec, nodes)).collect())
 }

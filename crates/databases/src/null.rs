@@ -17,7 +17,7 @@ impl Database for NullDatabase {
     }
 
     fn schemes(&self) -> &[Scheme] {
-        const { &[Scheme::store("null", "null:")] }
+        const { &[Scheme::store_scheme("null", "null:")] }
     }
 
     fn parse(&self, _uri: &str) -> Result<Box<dyn Target>, Refused> {

@@ -16,13 +16,13 @@ pub static ALL: [&dyn Database; 13] = [
     &redis::target::RedisDatabase,
     &mongodb::target::MongoDb,
     &memcached::target::MemcachedDatabase,
-    &embedded::Embedded([Scheme::store("sqlite", "sqlite:PATH?journal=wal&synchronous=full")]),
-    &embedded::Embedded([Scheme::store("redb", "redb:PATH")]),
-    &embedded::Embedded([Scheme::store("fjall", "fjall:PATH")]),
-    &embedded::Embedded([Scheme::store("lmdb", "lmdb:PATH")]),
-    &embedded::Embedded([Scheme::store("rocksdb", "rocksdb:PATH")]),
-    &embedded::Embedded([Scheme::store("wiredtiger", "wiredtiger:PATH")]),
-    &embedded::Embedded([Scheme::store("basic", "basic:")]),
+    &embedded::Embedded([Scheme::store_scheme("sqlite", "sqlite:PATH?journal=wal&synchronous=full")]),
+    &embedded::Embedded([Scheme::store_scheme("redb", "redb:PATH")]),
+    &embedded::Embedded([Scheme::store_scheme("fjall", "fjall:PATH")]),
+    &embedded::Embedded([Scheme::store_scheme("lmdb", "lmdb:PATH")]),
+    &embedded::Embedded([Scheme::store_scheme("rocksdb", "rocksdb:PATH")]),
+    &embedded::Embedded([Scheme::store_scheme("wiredtiger", "wiredtiger:PATH")]),
+    &embedded::Embedded([Scheme::store_scheme("basic", "basic:")]),
     &null::NullDatabase,
     &sim::Sim,
     &spawned::Spawn,
@@ -119,7 +119,7 @@ mod tests {
             }
         });
         let target = parse(&format!("redis://{address}")).unwrap();
-        let told = target.look(NEVER).err().unwrap().to_string();
+        let told = target.open_for_look(NEVER).err().unwrap().to_string();
         assert!(told.contains(&address.to_string()), "{told}");
         assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");
     }

@@ -19,7 +19,7 @@ impl Database for Sim {
     }
 
     fn schemes(&self) -> &[Scheme] {
-        const { &[Scheme::store("sim", "sim:?service=100us&capacity=1")] }
+        const { &[Scheme::store_scheme("sim", "sim:?service=100us&capacity=1")] }
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {

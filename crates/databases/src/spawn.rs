@@ -43,7 +43,7 @@ pub struct Spawned {
 impl Spawned {
     /// `redis`, `valkey`, ...
     pub fn kind(&self) -> &'static str {
-        self.spec.kind.rules().name()
+        self.spec.kind.server_rules().name()
     }
 
     /// The URI of a target that it is.
@@ -88,14 +88,15 @@ fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Kinds that `kind` may mean: itself, or without a name those that may stand for any.
 pub fn meant(kind: Option<&str>) -> impl Iterator<Item = ServerKind> {
-    let fits =
-        move |one: &ServerKind| kind.map_or(one.rules().stands_for_any(), |kind| kind == one.rules().name());
+    let fits = move |one: &ServerKind| {
+        kind.map_or(one.server_rules().stands_for_any(), |kind| kind == one.server_rules().name())
+    };
     ServerKind::ALL.into_iter().filter(fits)
 }
 
 /// The server of `kind` with its program, if it is installed; without a kind the first of those that may stand for any.
 pub fn find_server(kind: Option<&str>) -> Option<(ServerKind, PathBuf)> {
-    meant(kind).find_map(|one| on_path(one.program()).map(|path| (one, path)))
+    meant(kind).find_map(|one| on_path(one.program_name()).map(|path| (one, path)))
 }
 
 /// Starts a server and waits until it serves. Where there are two cores or more it gets the first, and load threads keep off
@@ -119,7 +120,7 @@ pub fn spawn_under(
     let failed = |why: io::Error| LocalError::failed(kind, why);
     let mut home = Temporary::server()?;
     let port = free_port().map_err(failed)?;
-    let spec = ServerSpec { cache: kind.rules().temporary_cache(), ..ServerSpec::of(kind) };
+    let spec = ServerSpec { cache: kind.server_rules().temporary_cache(), ..ServerSpec::of(kind) };
     let node = ServerNode {
         name: format!("{kind}-{port}"),
         address: spec.listens(),
@@ -137,7 +138,7 @@ pub fn spawn_under(
     if let Some((name, text)) = &launch.configuration {
         fs::write(node.home.join(name), text).map_err(failed)?;
     }
-    let log = File::create(node.log()).map_err(failed)?;
+    let log = File::create(node.log_path()).map_err(failed)?;
     let mut command = process::ending_with_dyno(program);
     command.args(&launch.arguments).current_dir(home.data());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
@@ -151,7 +152,7 @@ pub fn spawn_under(
         std::iter::once(command.get_program()).chain(command.get_args()).map(lossy).collect();
     let line = quoted(&mask_arguments(&line));
     tracing::info!(
-        kind = kind.rules().name(),
+        kind = kind.server_rules().name(),
         port,
         pid = child.id(),
         core,
@@ -188,7 +189,7 @@ fn await_ready(server: &mut Spawned, control: Option<&Control>) -> Result<(), Lo
     let (begun, machine, kind) = (Instant::now(), Machine::default(), registry::server(server.spec.kind));
     loop {
         // What listens there without answering yet is asked again; a connection that is refused costs nothing.
-        let address = server.node.socket();
+        let address = server.node.socket_address();
         let not_ready = match TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
             Ok(_) => match kind.ready(&server.spec, &server.node, Some((&machine, server.child.id()))) {
                 Ok(_) => return Ok(()),

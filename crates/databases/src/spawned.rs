@@ -15,7 +15,7 @@ impl Database for Spawn {
     }
 
     fn schemes(&self) -> &[Scheme] {
-        const { &[Scheme::store("spawn", "spawn:redis")] }
+        const { &[Scheme::store_scheme("spawn", "spawn:redis")] }
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {

@@ -21,7 +21,7 @@ pub struct StoreKind {
 
 impl StoreKind {
     /// That this build does not have it, and what would; nothing if it has.
-    pub fn missing(&self) -> Option<String> {
+    pub fn describe_missing(&self) -> Option<String> {
         let (name, scheme) = (self.about.split(',').next().unwrap_or_default(), self.scheme);
         (!self.built).then(|| {
             let library = self.library.map(|package| format!(" ({package})")).unwrap_or_default();

@@ -71,7 +71,7 @@ pub fn open_with_sink(
     let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
         return Err(unknown_scheme(&uri.scheme));
     };
-    if let Some(words) = kind.missing() {
+    if let Some(words) = kind.describe_missing() {
         return Err(Refused(words));
     }
     if content.table().is_empty() {

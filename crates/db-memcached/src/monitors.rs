@@ -2,7 +2,7 @@
 
 use crate::protocol::{MemcachedFacts, MemcachedOptions};
 use crate::stats;
-use dyno_db::ask::{AskedSource, PATIENCE_NS, ask};
+use dyno_db::ask::{AskedSource, PATIENCE_NS, poll_endpoint};
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_engine::net::TlsConfig;
@@ -21,26 +21,22 @@ pub(super) fn source(
     let greet = move |line: &mut ProbeConnection| {
         let mut opening = Vec::new();
         MemcachedFacts::ask_all(&options, &mut opening);
-        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| match MemcachedFacts::take(
-            &options,
-            received,
-            &mut MemcachedFacts::default(),
-        ) {
-            FactsStep::Need => ReadStatus::Need,
-            FactsStep::Done => {
-                received.clear();
-                ReadStatus::Done
+        line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
+            match MemcachedFacts::read_answers(&options, received, &mut MemcachedFacts::default()) {
+                FactsStep::Need => ReadStatus::Need,
+                FactsStep::Done => {
+                    received.clear();
+                    ReadStatus::Done
+                }
+                FactsStep::Refused(_, words) => ReadStatus::Refused(words),
             }
-            FactsStep::Refused(_, words) => ReadStatus::Refused(words),
         })
     };
     let question = |line: &mut ProbeConnection| {
         let (mut words, mut text) = (Vec::new(), String::new());
         MemcachedFacts::ask_stats(&mut words);
-        line.converse(
-            words,
-            (PATIENCE_NS, NEVER),
-            &mut |received, _| match MemcachedFacts::text(received) {
+        line.continue_conversation(words, (PATIENCE_NS, NEVER), &mut |received, _| {
+            match MemcachedFacts::read_stats_text(received) {
                 Ok(None) => ReadStatus::Need,
                 Ok(Some((told, used))) => {
                     received.drain(..used);
@@ -48,11 +44,11 @@ pub(super) fn source(
                     ReadStatus::Done
                 }
                 Err(refused) => ReadStatus::Refused(refused.0),
-            },
-        )?;
+            }
+        })?;
         Ok(text)
     };
-    let ask = ask(endpoint, tls, Box::new(greet), Box::new(question));
+    let ask = poll_endpoint(endpoint, tls, Box::new(greet), Box::new(question));
     let read = |text: &String, into: &mut Sample| stats::read(text, into);
     Box::new(AskedSource::new(name, "stats", ask, read))
 }

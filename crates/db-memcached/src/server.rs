@@ -5,7 +5,8 @@ use crate::target::probe;
 use dyno_config::server::ServerSpec;
 use dyno_db::probe::{NEVER, ProbeFailure};
 use dyno_db::servers::{
-    DatabaseServer, LaunchConfig, NotReady, ServerNode, check_answering, flags, hosts, reserved,
+    DatabaseServer, LaunchConfig, NotReady, ServerNode, check_answering, join_hosts, launch_flags,
+    refuse_reserved,
 };
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -34,8 +35,8 @@ enum StatsError {
 
 /// Answers of one server to `version` and `stats`.
 fn stats(node: &ServerNode) -> Result<MemcachedFacts, StatsError> {
-    let options = MemcachedOptions::from_uri(&format!("memcached://{}", node.socket()))?;
-    let endpoint = Endpoint::Tcp { host: node.address.to_string(), address: node.socket() };
+    let options = MemcachedOptions::from_uri(&format!("memcached://{}", node.socket_address()))?;
+    let endpoint = Endpoint::Tcp { host: node.address.to_string(), address: node.socket_address() };
     Ok(probe(&options, (None, NEVER), &endpoint)?)
 }
 
@@ -53,7 +54,7 @@ impl DatabaseServer for MemcachedServer {
         node: &ServerNode,
         _version: &str,
     ) -> Result<LaunchConfig, LocalError> {
-        reserved(spec, &RESERVED)?;
+        refuse_reserved(spec, &RESERVED)?;
         let mut own = vec![
             ("listen", node.address.to_string()),
             ("port", node.port.to_string()),
@@ -68,7 +69,7 @@ impl DatabaseServer for MemcachedServer {
         if let Some(cores) = node.cores {
             own.push(("threads", cores.to_string()));
         }
-        Ok(LaunchConfig { configuration: None, arguments: flags(&own, spec) })
+        Ok(LaunchConfig { configuration: None, arguments: launch_flags(&own, spec) })
     }
 
     fn ready(
@@ -84,7 +85,7 @@ impl DatabaseServer for MemcachedServer {
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
-        format!("memcached://{}", hosts(spec, nodes))
+        format!("memcached://{}", join_hosts(spec, nodes))
     }
 
     fn count(&self, _spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {

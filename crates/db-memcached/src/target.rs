@@ -3,7 +3,7 @@
 use crate::monitors;
 use crate::protocol::{MemcachedDriver, MemcachedFacts, MemcachedOptions, Servers};
 use dyno_db::probe::FactsStep;
-use dyno_db::probe::{ProbeFailure, ReadStatus, STOPPED, Stop, converse, resolve};
+use dyno_db::probe::{ProbeFailure, ReadStatus, STOPPED, Stop, open_conversation, resolve_address};
 use dyno_db::protocol::MEMCACHED;
 use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
@@ -39,12 +39,12 @@ impl Database for MemcachedDatabase {
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
-        Ok(target(MemcachedOptions::from_uri(uri)?))
+        Ok(open_options(MemcachedOptions::from_uri(uri)?))
     }
 }
 
 /// A target with these options.
-pub fn target(options: MemcachedOptions) -> Box<dyn Target> {
+pub fn open_options(options: MemcachedOptions) -> Box<dyn Target> {
     Box::new(MemcachedTarget(Arc::new(options)))
 }
 
@@ -71,17 +71,21 @@ impl Target for MemcachedTarget {
     fn open(&self, _content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
         let options = self.0.clone();
         let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
-        let endpoints: Result<Vec<Endpoint>, _> = options.addresses.iter().map(resolve).collect();
+        let endpoints: Result<Vec<Endpoint>, _> = options.addresses.iter().map(resolve_address).collect();
         let mut servers = Servers::new(&options, endpoints?)?;
         // Each has keys of its own: all must answer.
         let ask = |endpoint: &Endpoint| {
             if stop() {
-                return Err(ProbeFailure::Silent(STOPPED.into()).of(endpoint));
+                return Err(ProbeFailure::Silent(STOPPED.into()).into_target_error(endpoint));
             }
-            probe(&options, (tls.as_ref(), stop), endpoint).map_err(|failure| failure.of(endpoint))
+            probe(&options, (tls.as_ref(), stop), endpoint)
+                .map_err(|failure| failure.into_target_error(endpoint))
         };
-        let facts =
-            servers.endpoints().iter().map(ask).collect::<Result<Vec<MemcachedFacts>, TargetError>>()?;
+        let facts = servers
+            .server_endpoints()
+            .iter()
+            .map(ask)
+            .collect::<Result<Vec<MemcachedFacts>, TargetError>>()?;
         for (server, facts) in facts.iter().enumerate() {
             if let Some(protocol) = facts.protocol {
                 servers.set_protocol(server as u16, protocol);
@@ -100,12 +104,12 @@ pub(crate) fn probe(
     let mut facts = MemcachedFacts::default();
     let mut questions = Vec::new();
     MemcachedFacts::ask_all(options, &mut questions);
-    converse(&MEMCACHED, asked_by, endpoint, questions, &mut |received, _| match MemcachedFacts::take(
-        options, received, &mut facts,
-    ) {
-        FactsStep::Need => ReadStatus::Need,
-        FactsStep::Done => ReadStatus::Done,
-        FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+    open_conversation(&MEMCACHED, asked_by, endpoint, questions, &mut |received, _| {
+        match MemcachedFacts::read_answers(options, received, &mut facts) {
+            FactsStep::Need => ReadStatus::Need,
+            FactsStep::Done => ReadStatus::Done,
+            FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+        }
     })?;
     Ok(facts)
 }
@@ -127,7 +131,7 @@ impl OpenTarget for OpenMemcached {
 
     fn info(&self) -> TargetInfo {
         let batches = self.pipelines();
-        TargetInfo { database: self.facts[0].product(), wire: true, batches, ..TargetInfo::default() }
+        TargetInfo { database: self.facts[0].product_name(), wire: true, batches, ..TargetInfo::default() }
     }
 
     fn redacted(&self) -> String {
@@ -135,12 +139,12 @@ impl OpenTarget for OpenMemcached {
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
-        let mut out: BTreeMap<String, String> = self.facts[0].summary().into_iter().collect();
+        let mut out: BTreeMap<String, String> = self.facts[0].report_facts().into_iter().collect();
         out.insert(
             "durability".into(),
             "none: records live in memory, and are evicted when it is full".into(),
         );
-        out.insert("servers".into(), self.servers.endpoints().len().to_string());
+        out.insert("servers".into(), self.servers.server_endpoints().len().to_string());
         if let Some(tls) = &self.options.tls {
             out.insert("tls".into(), tls_words(tls).into());
         }
@@ -174,7 +178,7 @@ impl OpenTarget for OpenMemcached {
     }
 
     fn nodes(&self) -> Vec<&Endpoint> {
-        self.servers.endpoints().iter().take(WATCHED).collect()
+        self.servers.server_endpoints().iter().take(WATCHED).collect()
     }
 
     fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
@@ -184,7 +188,7 @@ impl OpenTarget for OpenMemcached {
     }
 
     fn process(&self) -> Option<(u32, String, &Endpoint)> {
-        let [endpoint] = self.servers.endpoints() else { return None };
+        let [endpoint] = self.servers.server_endpoints() else { return None };
         Some((self.facts[0].get("pid")?.parse().ok()?, "memcached".into(), endpoint))
     }
 }

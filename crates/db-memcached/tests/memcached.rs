@@ -2,7 +2,7 @@
 //! program.
 
 use dyno_db::probe::FactsStep;
-use dyno_db_memcached::protocol::reply::{Reply, reply};
+use dyno_db_memcached::protocol::reply::{Reply, read_reply};
 use dyno_db_memcached::protocol::{
     Exchange, MemcachedDriver, MemcachedFacts, MemcachedOptions, Protocol, Servers,
 };
@@ -234,7 +234,7 @@ impl Client {
         socket.write_all(format!("get {key}\r\n").as_bytes()).unwrap();
         let mut input = Vec::new();
         loop {
-            match reply(&input).unwrap() {
+            match read_reply(&input).unwrap() {
                 Some((Reply::Value { data, .. }, _)) => return Some(data.to_vec()),
                 Some((other, _)) => {
                     assert_eq!(other, Reply::Miss);
@@ -421,7 +421,7 @@ fn facts(options: &MemcachedOptions) -> (FactsStep, MemcachedFacts) {
     MemcachedFacts::ask_all(options, &mut out);
     socket.write_all(&out).unwrap();
     loop {
-        match MemcachedFacts::take(options, &input, &mut facts) {
+        match MemcachedFacts::read_answers(options, &input, &mut facts) {
             FactsStep::Need => assert!(more(&mut socket, &mut input)),
             step => return (step, facts),
         }
@@ -439,9 +439,12 @@ fn a_server_tells_what_it_is_to_those_who_log_in() {
     let Some(closed) = server(what, &["-Y", file.to_str().unwrap()]) else { return };
     let (step, facts_of_open) = facts(&options(&[&open], ""));
     assert_eq!(step, FactsStep::Done);
-    assert!(facts_of_open.product().starts_with("memcached 1."), "{}", facts_of_open.product());
-    assert_eq!((facts_of_open.items(), facts_of_open.get("limit_maxbytes")), (Some(0), Some("33554432")));
-    assert_eq!(facts_of_open.setting("item_size_max"), Some("1048576"));
+    assert!(facts_of_open.product_name().starts_with("memcached 1."), "{}", facts_of_open.product_name());
+    assert_eq!(
+        (facts_of_open.count_items(), facts_of_open.get("limit_maxbytes")),
+        (Some(0), Some("33554432"))
+    );
+    assert_eq!(facts_of_open.stats_setting("item_size_max"), Some("1048576"));
     assert_eq!(facts_of_open.protocol, Some(Protocol::Meta));
 
     let login = |server: &Server, login: &str, query: &str| {
@@ -451,7 +454,7 @@ fn a_server_tells_what_it_is_to_those_who_log_in() {
         let right = login(&closed, "me:s3cret@", query);
         let (step, found) = facts(&right);
         assert_eq!(step, FactsStep::Done);
-        assert_ne!(found.setting("auth_enabled_ascii"), Some("no"));
+        assert_ne!(found.stats_setting("auth_enabled_ascii"), Some("no"));
         let mut client = Client::new(right, TEN).unwrap();
         assert_ne!(client.run(Verb::Insert, Fields::All, 1), Outcome::NotFound);
         for (wrong, expected) in [("me:wrong@", "does not accept this user name"), ("", "unauthenticated")] {

@@ -46,7 +46,7 @@ type Done<T> = Result<T, CommandError>;
 /// Result of an action, taken as done if the server says by one of these codes that it was so before.
 fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
     match made {
-        Err(error) if error.code().is_none_or(|code| !codes.contains(&code)) => Err(error),
+        Err(error) if error.server_code().is_none_or(|code| !codes.contains(&code)) => Err(error),
         _ => Ok(()),
     }
 }
@@ -76,12 +76,12 @@ impl MongoAdmin {
         tls: Option<&Arc<TlsConfig>>,
         deployment: &Deployment,
     ) -> Self {
-        let at = usize::from(deployment.first());
+        let at = usize::from(deployment.first_writable());
         MongoAdmin(CommandRoute::Wire(Box::new(Direct {
             options: options.clone(),
             tls: tls.cloned(),
             endpoint: deployment.endpoints[at].clone(),
-            deployment: Deployment::single(deployment.endpoints[at].clone()),
+            deployment: Deployment::single_server(deployment.endpoints[at].clone()),
         })))
     }
 
@@ -129,16 +129,16 @@ impl MongoAdmin {
     /// Creates an index on several fields, each ascending (1) or descending (-1), where it is not there yet.
     pub fn create_compound_index(&self, collection: &str, name: &str, fields: &[(String, i32)]) -> Done<()> {
         let made = self.run(&|out| {
-            bson::string(out, "createIndexes", collection);
-            bson::head(out, kind::ARRAY, "indexes");
+            bson::put_string(out, "createIndexes", collection);
+            bson::put_head(out, kind::ARRAY, "indexes");
             let list = bson::open(out);
-            bson::item(out, kind::DOCUMENT, 0);
+            bson::put_item_head(out, kind::DOCUMENT, 0);
             let index = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "key");
+            bson::put_head(out, kind::DOCUMENT, "key");
             let key = bson::open(out);
-            fields.iter().for_each(|(field, way)| bson::int32(out, field, *way));
+            fields.iter().for_each(|(field, way)| bson::put_int32(out, field, *way));
             bson::close(out, key);
-            bson::string(out, "name", name);
+            bson::put_string(out, "name", name);
             bson::close(out, index);
             bson::close(out, list);
         });
@@ -146,42 +146,42 @@ impl MongoAdmin {
     }
 
     /// Shards a collection of the run's database by `_id`; one that is sharded so already is no error.
-    pub fn shard(&self, collection: &str) -> Done<()> {
+    pub fn shard_collection(&self, collection: &str) -> Done<()> {
         let already = [code::ILLEGAL_OPERATION, code::ALREADY_INITIALIZED];
         let name = format!("{}.{collection}", self.database());
-        let enabled = self.run_on("admin", &|out| bson::string(out, "enableSharding", self.database()));
+        let enabled = self.run_on("admin", &|out| bson::put_string(out, "enableSharding", self.database()));
         unless(&already, enabled)?;
         let made = self.run_on("admin", &|out| {
-            bson::string(out, "shardCollection", &name);
-            bson::head(out, kind::DOCUMENT, "key");
+            bson::put_string(out, "shardCollection", &name);
+            bson::put_head(out, kind::DOCUMENT, "key");
             let key = bson::open(out);
-            bson::int32(out, "_id", 1);
+            bson::put_int32(out, "_id", 1);
             bson::close(out, key);
         });
         let Err(error) = made else { return Ok(()) };
-        if error.code().is_none_or(|code| !already.contains(&code)) {
+        if error.server_code().is_none_or(|code| !already.contains(&code)) {
             return Err(error);
         }
         // It is sharded: by what, the routers know.
         let known = self.known(collection)?;
-        let key = known.as_deref().and_then(|known| bson::find(known, "key")?.as_document());
-        let fields = bson::elements(key.unwrap_or_default()).into_iter().flatten().flatten();
+        let key = known.as_deref().and_then(|known| bson::find_element(known, "key")?.as_document());
+        let fields = bson::read_elements(key.unwrap_or_default()).into_iter().flatten().flatten();
         let fields: Vec<_> = fields.map(|field| String::from_utf8_lossy(field.name).into_owned()).collect();
         if fields == ["_id"] {
             return Ok(());
         }
         let by = fields.join(", ");
         let words = format!("{name} is sharded by {by}, not by _id: {error}");
-        Err(error.explained(words))
+        Err(error.with_explanation(words))
     }
 
     /// Facts that the routers know of a sharded collection.
     fn known(&self, collection: &str) -> Done<Option<Vec<u8>>> {
         let name = format!("{}.{collection}", self.database());
         self.first_of("config", "collections", &|out| {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::string(out, "_id", &name);
+            bson::put_string(out, "_id", &name);
             bson::close(out, filter);
         })
     }
@@ -190,65 +190,65 @@ impl MongoAdmin {
     fn chunk(&self, collection: &str, id: &dyn Fn(&mut Vec<u8>)) -> Done<Option<Vec<u8>>> {
         let known = self.known(collection)?;
         // Servers from 5.0 on name the collection of a chunk by its UUID.
-        let uuid = known.as_deref().and_then(|known| bson::find(known, "uuid"));
+        let uuid = known.as_deref().and_then(|known| bson::find_element(known, "uuid"));
         let name = format!("{}.{collection}", self.database());
         self.first_of("config", "chunks", &|out| {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::head(out, kind::ARRAY, "$or");
+            bson::put_head(out, kind::ARRAY, "$or");
             let either = bson::open(out);
-            bson::item(out, kind::DOCUMENT, 0);
+            bson::put_item_head(out, kind::DOCUMENT, 0);
             let by_name = bson::open(out);
-            bson::string(out, "ns", &name);
+            bson::put_string(out, "ns", &name);
             bson::close(out, by_name);
             if let Some(uuid) = &uuid {
-                bson::item(out, kind::DOCUMENT, 1);
+                bson::put_item_head(out, kind::DOCUMENT, 1);
                 let by_uuid = bson::open(out);
-                bson::head(out, uuid.kind, "uuid");
+                bson::put_head(out, uuid.kind, "uuid");
                 out.extend_from_slice(uuid.value);
                 bson::close(out, by_uuid);
             }
             bson::close(out, either);
-            bson::head(out, kind::DOCUMENT, "min");
+            bson::put_head(out, kind::DOCUMENT, "min");
             let range = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "$lte");
+            bson::put_head(out, kind::DOCUMENT, "$lte");
             let least = bson::open(out);
             id(out);
             bson::close(out, least);
             bson::close(out, range);
             bson::close(out, filter);
-            bson::head(out, kind::DOCUMENT, "sort");
+            bson::put_head(out, kind::DOCUMENT, "sort");
             let sort = bson::open(out);
-            bson::int32(out, "min", -1);
+            bson::put_int32(out, "min", -1);
             bson::close(out, sort);
         })
     }
 
     /// Names of the shards behind a router.
-    pub fn shards(&self) -> Done<Vec<String>> {
-        let reply = self.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
-        let list = bson::find(&reply, "shards").and_then(|e| e.as_document().map(<[u8]>::to_vec));
+    pub fn list_shards(&self) -> Done<Vec<String>> {
+        let reply = self.run_on("admin", &|out| bson::put_int32(out, "listShards", 1))?;
+        let list = bson::find_element(&reply, "shards").and_then(|e| e.as_document().map(<[u8]>::to_vec));
         let list = list.ok_or(CommandError::Incomplete("the router's list of shards is no list"))?;
-        let shards = bson::elements(&list)?.flatten();
+        let shards = bson::read_elements(&list)?.flatten();
         let name = |shard: bson::Element<'_>| {
-            let name = bson::find(shard.as_document()?, "_id")?;
+            let name = bson::find_element(shard.as_document()?, "_id")?;
             name.as_str().map(str::to_owned)
         };
         shards.map(|shard| name(shard).ok_or(CommandError::Incomplete("a shard has no name"))).collect()
     }
 
     /// Splits a sharded collection's chunk at an `_id`, which `id` appends; a boundary that is there is no error.
-    pub fn split(&self, collection: &str, id: &dyn Fn(&mut Vec<u8>)) -> Done<()> {
+    pub fn split_chunk(&self, collection: &str, id: &dyn Fn(&mut Vec<u8>)) -> Done<()> {
         let split = self.run_on("admin", &|out| {
-            bson::string(out, "split", &format!("{}.{collection}", self.database()));
-            bson::head(out, kind::DOCUMENT, "middle");
+            bson::put_string(out, "split", &format!("{}.{collection}", self.database()));
+            bson::put_head(out, kind::DOCUMENT, "middle");
             let middle = bson::open(out);
             id(out);
             bson::close(out, middle);
         });
         let Err(error) = split else { return Ok(()) };
         let chunk = self.chunk(collection, id)?;
-        let begins = chunk.as_deref().and_then(|chunk| bson::find(chunk, "min")?.as_document());
+        let begins = chunk.as_deref().and_then(|chunk| bson::find_element(chunk, "min")?.as_document());
         let mut wanted = Vec::new();
         let at = bson::open(&mut wanted);
         id(&mut wanted);
@@ -260,41 +260,41 @@ impl MongoAdmin {
     /// were; a chunk that is there already is no error.
     pub fn move_chunk(&self, collection: &str, id: &dyn Fn(&mut Vec<u8>), shard: &str) -> Done<()> {
         let moved = self.run_on("admin", &|out| {
-            bson::string(out, "moveChunk", &format!("{}.{collection}", self.database()));
-            bson::head(out, kind::DOCUMENT, "find");
+            bson::put_string(out, "moveChunk", &format!("{}.{collection}", self.database()));
+            bson::put_head(out, kind::DOCUMENT, "find");
             let find = bson::open(out);
             id(out);
             bson::close(out, find);
-            bson::string(out, "to", shard);
-            bson::boolean(out, "_secondaryThrottle", true);
-            bson::head(out, kind::DOCUMENT, "writeConcern");
+            bson::put_string(out, "to", shard);
+            bson::put_boolean(out, "_secondaryThrottle", true);
+            bson::put_head(out, kind::DOCUMENT, "writeConcern");
             let concern = bson::open(out);
-            bson::string(out, "w", "majority");
+            bson::put_string(out, "w", "majority");
             bson::close(out, concern);
-            bson::boolean(out, "_waitForDelete", true);
+            bson::put_boolean(out, "_waitForDelete", true);
         });
         let Err(error) = moved else { return Ok(()) };
         let chunk = self.chunk(collection, id)?;
-        let place = chunk.as_deref().and_then(|chunk| bson::find(chunk, "shard")?.as_str());
+        let place = chunk.as_deref().and_then(|chunk| bson::find_element(chunk, "shard")?.as_str());
         if place == Some(shard) { Ok(()) } else { Err(error) }
     }
 
     /// Returns whether the balancer is on.
-    pub fn balances(&self) -> Done<bool> {
-        let reply = self.run_on("admin", &|out| bson::int32(out, "balancerStatus", 1))?;
-        let mode = bson::find(&reply, "mode").and_then(|mode| mode.as_str().map(str::to_owned));
+    pub fn is_balancing(&self) -> Done<bool> {
+        let reply = self.run_on("admin", &|out| bson::put_int32(out, "balancerStatus", 1))?;
+        let mode = bson::find_element(&reply, "mode").and_then(|mode| mode.as_str().map(str::to_owned));
         mode.map(|mode| mode != "off").ok_or(CommandError::Incomplete("the balancer's status has no mode"))
     }
 
     /// Turns the balancer on or off.
-    pub fn balance(&self, on: bool) -> Done<()> {
+    pub fn set_balancer(&self, on: bool) -> Done<()> {
         let command = if on { "balancerStart" } else { "balancerStop" };
-        self.run_on("admin", &|out| bson::int32(out, command, 1)).map(drop)
+        self.run_on("admin", &|out| bson::put_int32(out, command, 1)).map(drop)
     }
 
     /// Drops a collection; one that is not there is no error.
     pub fn drop_collection(&self, collection: &str) -> Done<()> {
-        let dropped = self.run(&|out| bson::string(out, "drop", collection));
+        let dropped = self.run(&|out| bson::put_string(out, "drop", collection));
         let Err(error) = unless(&[code::NAMESPACE_NOT_FOUND], dropped) else { return Ok(()) };
         // Some servers refuse without a code.
         if self.exists(collection)? { Err(error) } else { Ok(()) }
@@ -302,52 +302,57 @@ impl MongoAdmin {
 
     fn exists(&self, collection: &str) -> Done<bool> {
         let listed = self.run(&|out| {
-            bson::int32(out, "listCollections", 1);
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_int32(out, "listCollections", 1);
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::string(out, "name", collection);
+            bson::put_string(out, "name", collection);
             bson::close(out, filter);
         })?;
-        let batch =
-            bson::path(&listed, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
-        let all = bson::elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let mut names = all.filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()));
+        let batch = bson::element_at_path(&listed, "cursor.firstBatch")
+            .and_then(|e| e.as_document())
+            .unwrap_or_default();
+        let all = bson::read_elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let mut names = all.filter_map(|one| bson::find_element(one, "name").and_then(|e| e.as_str()));
         Ok(names.any(|name| name == collection))
     }
 
     /// Number of documents in a collection, by its metadata.
     pub fn count(&self, collection: &str) -> Done<u64> {
-        let reply = self.run(&|out| bson::string(out, "count", collection))?;
-        let n = bson::find(&reply, "n").and_then(|e| e.as_i64());
+        let reply = self.run(&|out| bson::put_string(out, "count", collection))?;
+        let n = bson::find_element(&reply, "n").and_then(|e| e.as_i64());
         n.and_then(|n| u64::try_from(n).ok())
             .ok_or(CommandError::Incomplete("the server's count is no number"))
     }
 
     /// Figures that the server reports of each collection (`collStats`): name, figure, value. Figures that it does not report are
     /// left out.
-    pub fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+    pub fn collection_stats(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
         let listed = self.run(&|out| {
-            bson::int32(out, "listCollections", 1);
-            bson::boolean(out, "nameOnly", true);
+            bson::put_int32(out, "listCollections", 1);
+            bson::put_boolean(out, "nameOnly", true);
         });
         let Ok(listed) = listed else { return BTreeMap::new() };
-        let batch =
-            bson::path(&listed, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
-        let documents = bson::elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let names = documents.filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()));
+        let batch = bson::element_at_path(&listed, "cursor.firstBatch")
+            .and_then(|e| e.as_document())
+            .unwrap_or_default();
+        let documents =
+            bson::read_elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let names = documents.filter_map(|one| bson::find_element(one, "name").and_then(|e| e.as_str()));
         let names = names.filter(|name| !name.starts_with("system.")).take(COLLECTIONS);
         let mut silent = 0;
         let mut figures = |name: &str| {
             if silent >= SILENT {
                 return None;
             }
-            let stats = self.run(&|out| bson::string(out, "collStats", name));
-            silent += u32::from(stats.as_ref().is_err_and(|error| error.code().is_none()));
+            let stats = self.run(&|out| bson::put_string(out, "collStats", name));
+            silent += u32::from(stats.as_ref().is_err_and(|error| error.server_code().is_none()));
             let stats = stats.ok()?;
-            let figure = |figure: &str| Some((figure.to_owned(), bson::find(&stats, figure)?.as_f64()?));
+            let figure =
+                |figure: &str| Some((figure.to_owned(), bson::find_element(&stats, figure)?.as_f64()?));
             let mut found: BTreeMap<_, _> = COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect();
-            let sizes = bson::find(&stats, "indexSizes").and_then(|e| e.as_document()).unwrap_or_default();
-            for index in bson::elements(sizes).into_iter().flatten().flatten().take(INDEXES) {
+            let sizes =
+                bson::find_element(&stats, "indexSizes").and_then(|e| e.as_document()).unwrap_or_default();
+            for index in bson::read_elements(sizes).into_iter().flatten().flatten().take(INDEXES) {
                 let name = format!("indexSizes.{}", String::from_utf8_lossy(index.name));
                 found.extend(index.as_f64().map(|size| (name, size)));
             }
@@ -364,8 +369,10 @@ impl MongoAdmin {
     /// The first `count` documents of a collection, or as many as it has.
     pub(crate) fn sample(&self, collection: &str, count: u32) -> Done<Vec<Vec<u8>>> {
         let reply = self.found(self.database(), collection, count, &|_| {})?;
-        let batch = bson::path(&reply, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
-        let documents = bson::elements(batch).into_iter().flatten().flatten();
+        let batch = bson::element_at_path(&reply, "cursor.firstBatch")
+            .and_then(|e| e.as_document())
+            .unwrap_or_default();
+        let documents = bson::read_elements(batch).into_iter().flatten().flatten();
         Ok(documents.filter_map(|one| one.as_document().map(<[u8]>::to_vec)).collect())
     }
 
@@ -378,10 +385,10 @@ impl MongoAdmin {
         fields: &dyn Fn(&mut Vec<u8>),
     ) -> Done<Vec<u8>> {
         self.run_on(database, &|out| {
-            bson::string(out, "find", collection);
+            bson::put_string(out, "find", collection);
             fields(out);
-            bson::int32(out, "limit", count as i32);
-            bson::boolean(out, "singleBatch", true);
+            bson::put_int32(out, "limit", count as i32);
+            bson::put_boolean(out, "singleBatch", true);
         })
     }
 
@@ -392,7 +399,7 @@ impl MongoAdmin {
         fields: &dyn Fn(&mut Vec<u8>),
     ) -> Done<Option<Vec<u8>>> {
         let reply = self.found(database, collection, 1, fields)?;
-        let first = bson::path(&reply, "cursor.firstBatch.0");
+        let first = bson::element_at_path(&reply, "cursor.firstBatch.0");
         Ok(first.and_then(|e| e.as_document()).map(<[u8]>::to_vec))
     }
 }
@@ -400,6 +407,6 @@ impl MongoAdmin {
 impl Direct {
     fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Done<Vec<u8>> {
         let line = MongoLine::open(&self.options, self.tls.as_ref(), &self.endpoint, &self.deployment);
-        line?.call(database, PATIENCE, fields)
+        line?.send_command(database, PATIENCE, fields)
     }
 }

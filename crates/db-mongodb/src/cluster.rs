@@ -2,7 +2,7 @@
 
 use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
-use crate::probe::probe;
+use crate::probe::probe_seeds;
 use crate::protocol::{Deployment, MongoOptions};
 use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_db::cluster::{ClusterError, ProcessGroup};
@@ -25,9 +25,9 @@ impl From<CommandError> for ClusterError {
 pub(super) fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, sets) = (group.spec, sets(group.spec, group.nodes));
     if !group.made {
-        sets.iter().try_for_each(|set| group.until(|| initiate(spec, set)))?;
+        sets.iter().try_for_each(|set| group.retry_until_ready(|| initiate(spec, set)))?;
     }
-    group.until(|| sets.iter().try_for_each(|set| elected(spec, set)))
+    group.retry_until_ready(|| sets.iter().try_for_each(|set| elected(spec, set)))
 }
 
 /// Tells routers of the shards, unless that has been made, and waits until they know them all.
@@ -37,9 +37,9 @@ pub(super) fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
 pub(super) fn join(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, nodes) = (group.spec, group.nodes);
     if !group.made {
-        group.until(|| add_shards(spec, nodes))?;
+        group.retry_until_ready(|| add_shards(spec, nodes))?;
     }
-    group.until(|| know_shards(spec, nodes))
+    group.retry_until_ready(|| know_shards(spec, nodes))
 }
 
 /// The name of the replica set that a process belongs to.
@@ -52,14 +52,14 @@ pub(super) fn set_name(spec: &ServerSpec, node: &ServerNode) -> String {
 }
 
 fn host(node: &ServerNode) -> String {
-    node.socket().to_string()
+    node.socket_address().to_string()
 }
 
 /// A direct connection to one process.
 fn member(node: &ServerNode) -> Result<MongoAdmin, ClusterError> {
     let uri = format!("mongodb://{}/?directConnection=true", host(node));
     let options = Arc::new(MongoOptions::from_uri(&uri).map_err(TargetError::from)?);
-    let (deployment, _): (Deployment, _) = probe(&options, None, NEVER)?;
+    let (deployment, _): (Deployment, _) = probe_seeds(&options, None, NEVER)?;
     Ok(MongoAdmin::new(&options, None, &deployment))
 }
 
@@ -86,19 +86,19 @@ fn sets<'a>(spec: &ServerSpec, nodes: &[&'a ServerNode]) -> Vec<Vec<&'a ServerNo
 /// Makes a replica set of them; one that has been made stays as it is.
 fn initiate(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     let initiated = member(nodes[0])?.initialize(&|out| {
-        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        bson::put_head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
-        bson::string(out, "_id", &set_name(spec, nodes[0]));
+        bson::put_string(out, "_id", &set_name(spec, nodes[0]));
         if part(spec, nodes[0]) == Part::Config {
-            bson::boolean(out, "configsvr", true);
+            bson::put_boolean(out, "configsvr", true);
         }
-        bson::head(out, kind::ARRAY, "members");
+        bson::put_head(out, kind::ARRAY, "members");
         let list = bson::open(out);
         for (number, node) in nodes.iter().enumerate() {
-            bson::item(out, kind::DOCUMENT, number as u32);
+            bson::put_item_head(out, kind::DOCUMENT, number as u32);
             let member = bson::open(out);
-            bson::int32(out, "_id", number as i32);
-            bson::string(out, "host", &host(node));
+            bson::put_int32(out, "_id", number as i32);
+            bson::put_string(out, "host", &host(node));
             bson::close(out, member);
         }
         bson::close(out, list);
@@ -110,9 +110,11 @@ fn initiate(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError
 /// One member is primary and all others are secondaries.
 fn elected(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     let set = set_name(spec, nodes[0]);
-    let status = member(nodes[0])?.run_on("admin", &|out| bson::int32(out, "replSetGetStatus", 1))?;
+    let status = member(nodes[0])?.run_on("admin", &|out| bson::put_int32(out, "replSetGetStatus", 1))?;
     let states: Vec<i64> = (0..nodes.len())
-        .filter_map(|i| bson::path(&status, &format!("members.{i}.state")).and_then(|state| state.as_i64()))
+        .filter_map(|i| {
+            bson::element_at_path(&status, &format!("members.{i}.state")).and_then(|state| state.as_i64())
+        })
         .collect();
     let count = |state: i64| states.iter().filter(|s| **s == state).count();
     // 1 is primary, 2 is secondary.
@@ -122,7 +124,7 @@ fn elected(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError>
     let hosts: Vec<String> = nodes.iter().map(|node| host(node)).collect();
     let uri = format!("mongodb://{}/?replicaSet={set}", hosts.join(","));
     let options = MongoOptions::from_uri(&uri).map_err(TargetError::from)?;
-    probe(&Arc::new(options), None, NEVER)?;
+    probe_seeds(&Arc::new(options), None, NEVER)?;
     Ok(())
 }
 
@@ -132,7 +134,7 @@ fn add_shards(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterErr
     for set in sets(spec, nodes).iter().filter(|set| part(spec, set[0]) != Part::Config) {
         let hosts: Vec<String> = set.iter().map(|node| host(node)).collect();
         let place = format!("{}/{}", set_name(spec, set[0]), hosts.join(","));
-        router.run_on("admin", &|out| bson::string(out, "addShard", &place))?;
+        router.run_on("admin", &|out| bson::put_string(out, "addShard", &place))?;
     }
     Ok(())
 }
@@ -140,9 +142,10 @@ fn add_shards(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterErr
 /// Every router knows every shard.
 fn know_shards(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in routers(spec, nodes) {
-        let listed = member(node)?.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
-        let shards = bson::path(&listed, "shards").and_then(|e| e.as_document()).unwrap_or_default();
-        let known = bson::elements(shards).into_iter().flatten().flatten().count();
+        let listed = member(node)?.run_on("admin", &|out| bson::put_int32(out, "listShards", 1))?;
+        let shards =
+            bson::element_at_path(&listed, "shards").and_then(|e| e.as_document()).unwrap_or_default();
+        let known = bson::read_elements(shards).into_iter().flatten().flatten().count();
         let all = spec.primaries() as usize;
         if known != all {
             let (node, known) = (node.name.clone(), known.to_string());

@@ -49,23 +49,23 @@ impl From<CommandError> for DatabaseError {
 
 impl CommandError {
     /// The server's code; `None` where no answer of the server came.
-    pub fn code(&self) -> Option<i64> {
+    pub fn server_code(&self) -> Option<i64> {
         match self {
             CommandError::Refused(refusal) => Some(refusal.code),
-            CommandError::Explained { source, .. } => source.code(),
+            CommandError::Explained { source, .. } => source.server_code(),
             _ => None,
         }
     }
 
     /// The same in other words, which must have its own in them.
-    pub fn explained(self, words: String) -> Self {
+    pub fn with_explanation(self, words: String) -> Self {
         CommandError::Explained { words, source: Box::new(self) }
     }
 }
 
 impl From<CommandError> for RunError {
     fn from(error: CommandError) -> Self {
-        match error.code() {
+        match error.server_code() {
             Some(_) => Refused::from(error).into(),
             None => RunError::Unreachable { outcome: Outcome::TimedOut, words: error.to_string() },
         }

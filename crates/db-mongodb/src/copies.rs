@@ -14,7 +14,7 @@ use dyno_db::copies::ledger::Ledger;
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::records::Records;
 use dyno_db::copies::sent::Sent;
-use dyno_db::probe::resolve;
+use dyno_db::probe::resolve_address;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::Refused;
 use dyno_types::address::Address;
@@ -55,7 +55,7 @@ impl MongoSet {
     ///
     /// # Errors
     /// DNS has no seeds for the options, or TLS cannot be made ready.
-    pub fn of(options: MongoOptions) -> Result<Self, Refused> {
+    pub fn from_options(options: MongoOptions) -> Result<Self, Refused> {
         let options = crate::dns::seeds(options).map_err(|error| Refused(error.to_string()))?;
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         Ok(MongoSet {
@@ -71,15 +71,15 @@ impl MongoSet {
     }
 
     fn line_within(&self, patience: Duration, member: &str) -> Result<MongoLine, CommandError> {
-        let endpoint = resolve(&address(member))?;
-        let deployment = Deployment::single(endpoint.clone());
+        let endpoint = resolve_address(&address(member))?;
+        let deployment = Deployment::single_server(endpoint.clone());
         MongoLine::open_within(patience, &self.options, self.tls.as_ref(), &endpoint, &deployment)
     }
 
     /// Asks a member what it is.
     fn hello(&self, patience: Duration, member: &str) -> Result<Vec<u8>, CommandError> {
         let mut line = self.line_within(patience, member)?;
-        let mut ask = |name: &str| line.call("admin", COMMAND, &|out| bson::int32(out, name, 1));
+        let mut ask = |name: &str| line.send_command("admin", COMMAND, &|out| bson::put_int32(out, name, 1));
         match ask("hello") {
             // Servers before 4.4.2 know it by its old name alone.
             Err(CommandError::Refused(_)) => ask("isMaster"),
@@ -89,10 +89,10 @@ impl MongoSet {
 
     fn greet(&self, patience: Duration, seed: &str) -> Result<Greeted, CommandError> {
         let hello = self.hello(patience, seed)?;
-        let text = |name: &str| bson::find(&hello, name).and_then(|e| e.as_str()).map(str::to_owned);
+        let text = |name: &str| bson::find_element(&hello, name).and_then(|e| e.as_str()).map(str::to_owned);
         let writable = ["isWritablePrimary", "ismaster"]
             .iter()
-            .any(|name| bson::find(&hello, name).is_some_and(|e| e.is_true()));
+            .any(|name| bson::find_element(&hello, name).is_some_and(|e| e.is_true()));
         let set = text("setName");
         let primary = match &set {
             Some(_) => text("primary"),
@@ -104,14 +104,14 @@ impl MongoSet {
     /// Returns whether a member says of itself that it is the primary.
     pub fn is_writable(&self, member: &str) -> bool {
         self.hello(GREETING, member).is_ok_and(|hello| {
-            let says = |name| bson::find(&hello, name).is_some_and(|e| e.is_true());
+            let says = |name| bson::find_element(&hello, name).is_some_and(|e| e.is_true());
             says("isWritablePrimary") || says("ismaster")
         })
     }
 
     /// A command on `admin` of a member, on a connection of its own.
-    pub fn ask(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, CommandError> {
-        self.line(member)?.call("admin", COMMAND, fields)
+    pub fn ask_member(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, CommandError> {
+        self.line(member)?.send_command("admin", COMMAND, fields)
     }
 
     fn seeds(&self) -> Vec<String> {
@@ -147,8 +147,8 @@ impl MongoSet {
 
     /// Value that the primary reports: a command's name, and a path in its reply.
     fn told(&self, primary: &str, command: &str, path: &str) -> Option<String> {
-        let reply = self.ask(primary, &|out| bson::int32(out, command, 1)).ok()?;
-        bson::path(&reply, path).map(|found| shown(&found))
+        let reply = self.ask_member(primary, &|out| bson::put_int32(out, command, 1)).ok()?;
+        bson::element_at_path(&reply, path).map(|found| shown(&found))
     }
 
     /// Returns whether a member keeps a journal; `None` where its options cannot be read and its version does not decide it.
@@ -157,9 +157,12 @@ impl MongoSet {
         if version.is_some_and(MongodVersion::always_journals) {
             return Some(true);
         }
-        let options = self.ask(primary, &|out| bson::int32(out, "getCmdLineOpts", 1)).ok()?;
+        let options = self.ask_member(primary, &|out| bson::put_int32(out, "getCmdLineOpts", 1)).ok()?;
         // A journal is on where no option switches it off.
-        Some(bson::path(&options, "parsed.storage.journal.enabled").is_none_or(|enabled| enabled.is_true()))
+        Some(
+            bson::element_at_path(&options, "parsed.storage.journal.enabled")
+                .is_none_or(|enabled| enabled.is_true()),
+        )
     }
 
     /// Returns whether the set's configuration has a majority write to its journals. Servers before 4.4 leave out what is the
@@ -174,12 +177,14 @@ impl MongoSet {
 
     /// State and last write (ms since 1970) of every member, by the primary.
     fn states(&self, primary: &str) -> Result<Vec<(String, String, i64)>, CommandError> {
-        let status = self.ask(primary, &|out| bson::int32(out, "replSetGetStatus", 1))?;
-        let members = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
-        let all = bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let status = self.ask_member(primary, &|out| bson::put_int32(out, "replSetGetStatus", 1))?;
+        let members =
+            bson::find_element(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
+        let all =
+            bson::read_elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
         let of = |member: &[u8]| {
-            let text = |name: &str| bson::find(member, name)?.as_str().map(str::to_owned);
-            let at = bson::find(member, "optimeDate").and_then(|at| at.as_i64()).unwrap_or_default();
+            let text = |name: &str| bson::find_element(member, name)?.as_str().map(str::to_owned);
+            let at = bson::find_element(member, "optimeDate").and_then(|at| at.as_i64()).unwrap_or_default();
             Some((text("name")?, text("stateStr")?, at))
         };
         Ok(all.filter_map(of).collect())
@@ -187,24 +192,25 @@ impl MongoSet {
 
     /// Members of the configuration that hold data and have a vote: a majority of them is what `majority` means.
     fn voters(&self, primary: &str) -> Result<Vec<String>, DatabaseError> {
-        let told = self.ask(primary, &|out| bson::int32(out, "replSetGetConfig", 1))?;
-        let members = bson::path(&told, "config.members").and_then(|e| e.as_document());
+        let told = self.ask_member(primary, &|out| bson::put_int32(out, "replSetGetConfig", 1))?;
+        let members = bson::element_at_path(&told, "config.members").and_then(|e| e.as_document());
         let members =
-            members.ok_or_else(|| DatabaseError::incomplete("replSetGetConfig names no members"))?;
+            members.ok_or_else(|| DatabaseError::incomplete_reply("replSetGetConfig names no members"))?;
         Ok(bearing(members))
     }
 }
 
 /// Hosts of members that hold data and vote, of the array of a configuration.
 fn bearing(members: &[u8]) -> Vec<String> {
-    let documents = bson::elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+    let documents =
+        bson::read_elements(members).into_iter().flatten().flatten().filter_map(|e| e.as_document());
     let bears = |member: &&[u8]| {
-        let arbiter = bson::find(member, "arbiterOnly").is_some_and(|e| e.is_true());
-        !arbiter && bson::find(member, "votes").and_then(|e| e.as_i64()) != Some(0)
+        let arbiter = bson::find_element(member, "arbiterOnly").is_some_and(|e| e.is_true());
+        !arbiter && bson::find_element(member, "votes").and_then(|e| e.as_i64()) != Some(0)
     };
     documents
         .filter(bears)
-        .filter_map(|member| bson::find(member, "host")?.as_str().map(str::to_owned))
+        .filter_map(|member| bson::find_element(member, "host")?.as_str().map(str::to_owned))
         .collect()
 }
 
@@ -229,7 +235,7 @@ fn shown(found: &bson::Element<'_>) -> String {
 
 /// Seconds and order of an optime, which compare as they stand.
 fn optime(status: &[u8], path: &str) -> Option<u64> {
-    bson::path(status, path)?.as_timestamp()
+    bson::element_at_path(status, path)?.as_timestamp()
 }
 
 impl ReplicatedStore for MongoSet {
@@ -286,7 +292,7 @@ impl ReplicatedStore for MongoSet {
             let host = member.rsplit_once(':').map_or(member.as_str(), |(host, _)| host);
             host.to_owned()
         });
-        checks.push(PreCheck::hosts(hosts.collect(), copies));
+        checks.push(PreCheck::count_hosts(hosts.collect(), copies));
         Ok(checks)
     }
 
@@ -306,22 +312,22 @@ impl ReplicatedStore for MongoSet {
     }
 
     fn prepare(&self, plan: &IngestPlan) -> Result<(), DatabaseError> {
-        let records = plan.contents();
+        let records = plan.record_recipe();
         let primary = self.primary()?;
         let mut line = self.line(&primary)?;
         for index in 0..records.indexes {
             let (name, field) = index_of(&records, index);
-            let made = line.call(&self.options.database, COMMAND, &|out| {
-                bson::string(out, "createIndexes", &records.collection());
-                bson::head(out, kind::ARRAY, "indexes");
+            let made = line.send_command(&self.options.database, COMMAND, &|out| {
+                bson::put_string(out, "createIndexes", &records.run_collection());
+                bson::put_head(out, kind::ARRAY, "indexes");
                 let list = bson::open(out);
-                bson::item(out, kind::DOCUMENT, 0);
+                bson::put_item_head(out, kind::DOCUMENT, 0);
                 let one = bson::open(out);
-                bson::head(out, kind::DOCUMENT, "key");
+                bson::put_head(out, kind::DOCUMENT, "key");
                 let key = bson::open(out);
-                bson::int32(out, &field, 1);
+                bson::put_int32(out, &field, 1);
                 bson::close(out, key);
-                bson::string(out, "name", &name);
+                bson::put_string(out, "name", &name);
                 bson::close(out, one);
                 bson::close(out, list);
             });
@@ -345,18 +351,18 @@ impl ReplicatedStore for MongoSet {
 
     fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError> {
         let of = |member: &str| {
-            let status = self.ask(member, &|out| bson::int32(out, "replSetGetStatus", 1))?;
+            let status = self.ask_member(member, &|out| bson::put_int32(out, "replSetGetStatus", 1))?;
             optime(&status, "optimes.appliedOpTime.ts")
-                .ok_or_else(|| DatabaseError::incomplete(format!("{member}: no appliedOpTime")))
+                .ok_or_else(|| DatabaseError::incomplete_reply(format!("{member}: no appliedOpTime")))
         };
         Ok(of(replica)? >= of(&self.primary()?)?)
     }
 
     fn clock_ns(&self, member: &str) -> Result<u64, DatabaseError> {
-        let told = self.ask(member, &|out| bson::int32(out, "isMaster", 1))?;
-        let ms = bson::find(&told, "localTime").and_then(|time| time.as_i64());
+        let told = self.ask_member(member, &|out| bson::put_int32(out, "isMaster", 1))?;
+        let ms = bson::find_element(&told, "localTime").and_then(|time| time.as_i64());
         ms.map(|ms| ms.cast_unsigned() * 1_000_000)
-            .ok_or_else(|| DatabaseError::incomplete("it says no time"))
+            .ok_or_else(|| DatabaseError::incomplete_reply("it says no time"))
     }
 
     fn behind(&self) -> Result<ReplicationLag, DatabaseError> {
@@ -372,32 +378,36 @@ impl ReplicatedStore for MongoSet {
 
     fn existing(&self, plan: &IngestPlan) -> Result<u64, DatabaseError> {
         let mut line = self.line(&self.primary()?)?;
-        let collection = plan.contents().collection();
-        counted(line.call(&self.options.database, COMMAND, &|out| bson::string(out, "count", &collection)))
+        let collection = plan.record_recipe().run_collection();
+        counted(line.send_command(&self.options.database, COMMAND, &|out| {
+            bson::put_string(out, "count", &collection)
+        }))
     }
 
     fn storage(&self, plan: &IngestPlan) -> Result<BTreeMap<String, f64>, DatabaseError> {
         let mut line = self.line(&self.primary()?)?;
-        let collection = plan.contents().collection();
-        let told =
-            line.call(&self.options.database, COMMAND, &|out| bson::string(out, "collStats", &collection));
+        let collection = plan.record_recipe().run_collection();
+        let told = line.send_command(&self.options.database, COMMAND, &|out| {
+            bson::put_string(out, "collStats", &collection)
+        });
         let told = told?;
         let names = ["count", "size", "avgObjSize", "storageSize", "nindexes", "totalIndexSize"];
-        let of = |name: &str| Some((name.to_owned(), bson::find(&told, name)?.as_f64()?));
+        let of = |name: &str| Some((name.to_owned(), bson::find_element(&told, name)?.as_f64()?));
         Ok(names.into_iter().filter_map(of).collect())
     }
 
     fn remove(&self, records: &Records, _: Option<&Ledger>) -> Result<(), DatabaseError> {
-        let collection = records.collection();
+        let collection = records.run_collection();
         let mut line = self.line(&self.primary()?)?;
         until_gone(|| {
             let writes = is_written_to(&mut line, &collection);
-            let dropped =
-                line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
+            let dropped = line.send_command(&self.options.database, COMMAND, &|out| {
+                bson::put_string(out, "drop", &collection)
+            });
             match dropped {
                 // Servers from 7.0 on have dropped a collection that is not there, too, but none of its indexes.
-                Ok(told) => Ok(writes || bson::find(&told, "nIndexesWas").is_some()),
-                Err(error) if error.code() == Some(NAMESPACE_NOT_FOUND) => Ok(writes),
+                Ok(told) => Ok(writes || bson::find_element(&told, "nIndexesWas").is_some()),
+                Err(error) if error.server_code() == Some(NAMESPACE_NOT_FOUND) => Ok(writes),
                 Err(error) => Err(error.into()),
             }
         })
@@ -407,9 +417,9 @@ impl ReplicatedStore for MongoSet {
 /// Returns whether an operation that the server has begun names a collection. An insert whose client is gone goes on, and would
 /// make the collection again after its drop. A server that does not tell its operations counts as one without any.
 fn is_written_to(line: &mut MongoLine, collection: &str) -> bool {
-    let told = line.call("admin", COMMAND, &|out| {
-        bson::int32(out, "currentOp", 1);
-        bson::boolean(out, "$ownOps", true);
+    let told = line.send_command("admin", COMMAND, &|out| {
+        bson::put_int32(out, "currentOp", 1);
+        bson::put_boolean(out, "$ownOps", true);
     });
     told.is_ok_and(|told| told.windows(collection.len()).any(|part| part == collection.as_bytes()))
 }
@@ -417,22 +427,22 @@ fn is_written_to(line: &mut MongoLine, collection: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_types::bson::build as document;
+    use dyno_types::bson::build_document as document;
 
     #[test]
     fn arbiters_and_members_without_a_vote_make_no_majority() {
         let member = |host: &str, arbiter: bool, votes: i32| {
             document(|out| {
-                bson::string(out, "host", host);
-                bson::boolean(out, "arbiterOnly", arbiter);
-                bson::int32(out, "votes", votes);
+                bson::put_string(out, "host", host);
+                bson::put_boolean(out, "arbiterOnly", arbiter);
+                bson::put_int32(out, "votes", votes);
             })
         };
         let members = document(|out| {
-            bson::document(out, "0", &member("a:1", false, 1));
-            bson::document(out, "1", &member("b:1", true, 1));
-            bson::document(out, "2", &member("c:1", false, 0));
-            bson::document(out, "3", &member("d:1", false, 1));
+            bson::put_document(out, "0", &member("a:1", false, 1));
+            bson::put_document(out, "1", &member("b:1", true, 1));
+            bson::put_document(out, "2", &member("c:1", false, 0));
+            bson::put_document(out, "3", &member("d:1", false, 1));
         });
         assert_eq!(bearing(&members), ["a:1", "d:1"]);
     }

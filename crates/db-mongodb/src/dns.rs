@@ -62,9 +62,9 @@ fn look_up(options: MongoOptions, servers: &[SocketAddr]) -> Result<MongoOptions
     let Some(srv) = &options.srv else { return Ok(options) };
     let failed = |name: &str, why: DnsError| TargetError::Unreachable(format!("DNS: {name}: {why}"));
     let (name, host) = (srv.name(), srv.host.clone());
-    let hosts = ask(servers, &name, Rtype::SRV).and_then(|answer| services(&answer));
+    let hosts = ask(servers, &name, Rtype::SRV).and_then(|answer| read_services(&answer));
     let hosts = hosts.map_err(|why| failed(&name, why))?;
-    let texts = ask(servers, &host, Rtype::TXT).and_then(|answer| texts(&answer));
+    let texts = ask(servers, &host, Rtype::TXT).and_then(|answer| read_texts(&answer));
     let texts = texts.map_err(|why| failed(&host, why))?;
     // Errors in the records are no fault of the command line.
     options.with_records(hosts, &texts).map_err(|refused| TargetError::Unreachable(refused.0))
@@ -117,7 +117,7 @@ const BROKEN: &str = "the answer cannot be read";
 ///
 /// # Errors
 /// The answer is malformed or says that there is none.
-pub fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, DnsError> {
+pub fn read_services(answer: &[u8]) -> Result<Vec<(String, u16)>, DnsError> {
     let answer = Message::from_octets(answer).map_err(|_| DnsError::Broken)?;
     let records = answer.answer().map_err(|_| DnsError::Broken)?.limit_to_in::<Srv<_>>();
     records
@@ -133,7 +133,7 @@ pub fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, DnsError> {
 ///
 /// # Errors
 /// The answer is malformed or says that there is none.
-pub fn texts(answer: &[u8]) -> Result<Vec<String>, DnsError> {
+pub fn read_texts(answer: &[u8]) -> Result<Vec<String>, DnsError> {
     let answer = Message::from_octets(answer).map_err(|_| DnsError::Broken)?;
     let records = answer.answer().map_err(|_| DnsError::Broken)?.limit_to_in::<Txt<_>>();
     records
@@ -378,7 +378,7 @@ mod tests {
                 bytes[place] = byte;
                 bytes.truncate(cut.index(bytes.len() + 1));
                 for bytes in [&bytes, &junk] {
-                    let _ = (services(bytes), texts(bytes), answers(bytes, &Message::from_octets(question.clone()).unwrap()));
+                    let _ = (read_services(bytes), read_texts(bytes), answers(bytes, &Message::from_octets(question.clone()).unwrap()));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::server::MongodServer;
 use dyno_config::server::ServerSpec;
-use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, flags, reserved};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, launch_flags, refuse_reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 
@@ -23,17 +23,17 @@ impl DatabaseServer for FerretDbServer {
         node: &ServerNode,
         _version: &str,
     ) -> Result<LaunchConfig, LocalError> {
-        reserved(spec, &RESERVED)?;
+        refuse_reserved(spec, &RESERVED)?;
         let own = [
             ("handler", "sqlite".to_owned()),
             ("sqlite-url", format!("file:{}/", node.data.display())),
-            ("listen-addr", node.socket().to_string()),
+            ("listen-addr", node.socket_address().to_string()),
             ("debug-addr", "-".into()),
             ("telemetry", "disable".into()),
             ("state-dir", node.data.display().to_string()),
             ("log-level", "WARN".into()),
         ];
-        Ok(LaunchConfig { configuration: None, arguments: flags(&own, spec) })
+        Ok(LaunchConfig { configuration: None, arguments: launch_flags(&own, spec) })
     }
 
     fn ready(

@@ -1,7 +1,9 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
 use crate::command_error::CommandError;
-use crate::protocol::{Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document};
+use crate::protocol::{
+    Deployment, MongoDriver, MongoOptions, describe_error, is_ok, put_command, take_document,
+};
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::content::Nothing;
@@ -40,12 +42,15 @@ impl MongoLine {
     ) -> Result<Self, CommandError> {
         let greeting_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let mut driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone())?;
-        let mut line = ProbeConnection::open(tls, endpoint).map_err(|failure| failure.at(endpoint))?;
+        let mut line =
+            ProbeConnection::open(tls, endpoint).map_err(|failure| failure.at_endpoint(endpoint))?;
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut reply = 0u16;
-        let talk =
-            line.converse(opening, (greeting_ns, NEVER), &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
+        let talk = line.continue_conversation(
+            opening,
+            (greeting_ns, NEVER),
+            &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
                 loop {
                     match driver.greeted(0, 0, reply, received, out) {
                         GreetingStep::Need => return ReadStatus::Need,
@@ -59,13 +64,14 @@ impl MongoLine {
                         }
                     }
                 }
-            });
-        talk.map_err(|failure| failure.at(endpoint))?;
+            },
+        );
+        talk.map_err(|failure| failure.at_endpoint(endpoint))?;
         Ok(MongoLine { line, endpoint: endpoint.clone(), options: options.clone() })
     }
 
     /// Sends a command whose elements `fields` appends; its reply, which says `ok`.
-    pub fn call(
+    pub fn send_command(
         &mut self,
         database: &str,
         patience: Duration,
@@ -77,7 +83,7 @@ impl MongoLine {
     }
 
     /// The options that it was opened with.
-    pub fn options(&self) -> &MongoOptions {
+    pub fn opened_options(&self) -> &MongoOptions {
         &self.options
     }
 
@@ -85,20 +91,20 @@ impl MongoLine {
     pub fn send(&mut self, words: Vec<u8>, patience: Duration) -> Result<Vec<u8>, CommandError> {
         let mut answer = Vec::new();
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let talk = self.line.converse(words, (patience_ns, NEVER), &mut |received, _| match take_document(
-            received,
-        ) {
-            Ok(None) => ReadStatus::Need,
-            Ok(Some(document)) => {
-                answer = document;
-                ReadStatus::Done
+        let talk = self.line.continue_conversation(words, (patience_ns, NEVER), &mut |received, _| {
+            match take_document(received) {
+                Ok(None) => ReadStatus::Need,
+                Ok(Some(document)) => {
+                    answer = document;
+                    ReadStatus::Done
+                }
+                Err(_) => ReadStatus::Refused("what answered does not speak MongoDB's protocol".into()),
             }
-            Err(_) => ReadStatus::Refused("what answered does not speak MongoDB's protocol".into()),
         });
         match talk {
-            Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
-            Ok(()) => Err(describe(&answer).into()),
-            Err(failure) => Err(failure.at(&self.endpoint).into()),
+            Ok(()) if is_ok(bson::find_element(&answer, "ok")) => Ok(answer),
+            Ok(()) => Err(describe_error(&answer).into()),
+            Err(failure) => Err(failure.at_endpoint(&self.endpoint).into()),
         }
     }
 }

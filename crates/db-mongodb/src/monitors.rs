@@ -1,9 +1,11 @@
 //! Facts that MongoDB servers report of themselves while the load runs.
 
 use crate::admin::MongoAdmin;
-use crate::protocol::{Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document};
+use crate::protocol::{
+    Deployment, MongoDriver, MongoOptions, describe_error, is_ok, put_command, take_document,
+};
 use crate::server_status;
-use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, ask};
+use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
 use dyno_db::probe::{NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::{Sample, Source};
@@ -33,7 +35,7 @@ fn source_of(name: &str, ask: Ask<Vec<u8>>) -> Box<dyn Source> {
 
 /// Asks one MongoDB server for `serverStatus`.
 fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<Vec<u8>> {
-    let (options, deployment) = (options.clone(), Deployment::single(endpoint.clone()));
+    let (options, deployment) = (options.clone(), Deployment::single_server(endpoint.clone()));
     let own = options.clone();
     let greet = move |line: &mut ProbeConnection| {
         let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
@@ -41,7 +43,7 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut number = 0;
-        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
+        line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
             loop {
                 match driver.greeted(0, 0, number, received, out) {
                     GreetingStep::Need => return ReadStatus::Need,
@@ -59,8 +61,10 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
     };
     let question = move |line: &mut ProbeConnection| {
         let (mut words, mut answer) = (Vec::new(), Vec::new());
-        put_command(&mut words, &own, "admin", &|out| bson::int32(out, "serverStatus", 1));
-        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
+        put_command(&mut words, &own, "admin", &|out| bson::put_int32(out, "serverStatus", 1));
+        line.continue_conversation(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(
+            received,
+        ) {
             Ok(None) => ReadStatus::Need,
             Ok(Some(document)) => {
                 answer = document;
@@ -68,16 +72,16 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
             }
             Err(_) => ReadStatus::Refused("what answered does not speak MongoDB's protocol".into()),
         })?;
-        if is_ok(bson::find(&answer, "ok")) {
+        if is_ok(bson::find_element(&answer, "ok")) {
             Ok(answer)
         } else {
-            Err(ProbeFailure::Final(describe(&answer).words))
+            Err(ProbeFailure::Final(describe_error(&answer).words))
         }
     };
-    ask(endpoint, tls, Box::new(greet), Box::new(question))
+    poll_endpoint(endpoint, tls, Box::new(greet), Box::new(question))
 }
 
 /// Asks by the official driver.
 fn official_status(admin: MongoAdmin) -> Ask<Vec<u8>> {
-    Box::new(move || Ok(admin.run_on("admin", &|out| bson::int32(out, "serverStatus", 1))?))
+    Box::new(move || Ok(admin.run_on("admin", &|out| bson::put_int32(out, "serverStatus", 1))?))
 }

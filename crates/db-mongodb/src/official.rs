@@ -63,7 +63,7 @@ pub struct OfficialDeployment {
 impl OfficialDeployment {
     /// Product and version.
     pub(crate) fn product(&self) -> String {
-        self.official.product()
+        self.official.product_name()
     }
 
     /// The driver and its version.
@@ -73,12 +73,12 @@ impl OfficialDeployment {
 
     /// Facts for the report.
     pub(crate) fn facts(&self) -> BTreeMap<String, String> {
-        self.official.facts()
+        self.official.report_facts()
     }
 
     /// The `w` of writes, as far as it is known.
     pub(crate) fn write_concern(&self) -> Option<String> {
-        self.official.w()
+        self.official.write_concern_w()
     }
 
     /// Database of the records.
@@ -93,7 +93,7 @@ impl OfficialDeployment {
 
     /// Runs a command, given as BSON; returns the reply, or the server's words.
     pub(crate) fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, CommandError> {
-        let done = self.official.command(database, command);
+        let done = self.official.run_command(database, command);
         done.map_err(|OfficialFailure { code, code_name, words, .. }| match code {
             Some(code) => ServerError { code, code_name, words }.into(),
             None => CommandError::Official(words),

@@ -1,7 +1,9 @@
 //! Facts about a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
 use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions, QUESTIONS};
-use dyno_db::probe::{ProbeFailure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
+use dyno_db::probe::{
+    ProbeFailure, ReadStatus, ResolveError, Stop, first_that_answers, open_conversation, resolve_address,
+};
 use dyno_db::protocol::MONGODB;
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
@@ -33,7 +35,7 @@ type ConnectOptions<'a> = (Option<&'a Arc<TlsConfig>>, Stop<'a>);
 
 /// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that
 /// elects its primary is waited for, as long as `serverSelectionTimeoutMS` says.
-pub fn probe(
+pub fn probe_seeds(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
     stop: Stop<'_>,
@@ -72,9 +74,9 @@ fn look(
         return Ok((Deployment::load_balanced(seed), facts));
     }
     if options.is_direct() || (facts.hosts.is_empty() && !facts.is_router()) {
-        let mut single = Deployment::single(seed);
+        let mut single = Deployment::single_server(seed);
         if !facts.hello.is_empty() {
-            single.learn(0, &facts.hello, None, options);
+            single.learn_hello(0, &facts.hello, None, options);
         }
         return Ok((single, facts));
     }
@@ -91,7 +93,7 @@ const ROUTERS_DOWN: &str = "routers_down";
 const MEMBERS_DOWN: &str = "members_down";
 
 /// What of a deployment did not answer before the run, and why: the run is carried out by the others.
-pub fn down(facts: &BTreeMap<String, String>) -> Option<String> {
+pub fn describe_missing(facts: &BTreeMap<String, String>) -> Option<String> {
     [ROUTERS_DOWN, MEMBERS_DOWN].iter().find_map(|name| facts.get(*name)).cloned()
 }
 
@@ -104,18 +106,18 @@ fn routers(
 ) -> Result<(Deployment, MongoFacts), TargetError> {
     let (mut endpoints, mut down) = (Vec::new(), Vec::new());
     for address in &options.addresses {
-        match resolve(address) {
+        match resolve_address(address) {
             Ok(endpoint) => endpoints.push(endpoint),
             Err(error) => down.push(format!("{error} (left out of the whole run)")),
         }
     }
-    let mut deployment = Deployment::routers(endpoints);
+    let mut deployment = Deployment::from_routers(endpoints);
     let endpoints = deployment.endpoints.clone();
     for (node, answer) in ask_all(options, connect, &endpoints).into_iter().enumerate() {
         let endpoint = &endpoints[node];
         match answer {
             Ok(answer) if answer.facts.is_router() => {
-                deployment.measured(node as u16, answer.away_ns / 1_000, options);
+                deployment.note_round_trip(node as u16, answer.away_ns / 1_000, options);
             }
             // It has just answered; what has become of it shows in the load.
             _ if *endpoint == seed => {}
@@ -126,11 +128,11 @@ fn routers(
                 return Err(TargetError::Unreachable(why));
             }
             Err(failure @ (ProbeFailure::Final(_) | ProbeFailure::Own(_))) => {
-                return Err(failure.of(endpoint));
+                return Err(failure.into_target_error(endpoint));
             }
             Err(failure) => {
                 deployment.leave_out(node as u16);
-                down.push(failure.at(endpoint).to_string());
+                down.push(failure.at_endpoint(endpoint).to_string());
             }
         }
     }
@@ -165,7 +167,8 @@ fn replica_set(
             // The run looks its name up again.
             Err(error) => {
                 down.insert(node, format!("{host}: {error}"));
-                endpoints.push(Endpoint::unresolved(host.rsplit_once(':').map_or(host, |(host, _)| host)));
+                endpoints
+                    .push(Endpoint::unresolved_host(host.rsplit_once(':').map_or(host, |(host, _)| host)));
             }
         }
     }
@@ -177,8 +180,8 @@ fn replica_set(
     for (&node, answer) in &answers {
         match answer {
             Ok(ProbeAnswer { facts, asked_ns, away_ns }) => {
-                set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
-                set.measured(node as u16, away_ns / 1_000, options);
+                set.learn_hello(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
+                set.note_round_trip(node as u16, away_ns / 1_000, options);
             }
             // A member that does not answer may come back during the run.
             Err(failure) => drop(down.insert(node, format!("{}: {failure}", set.endpoints[node]))),
@@ -188,7 +191,7 @@ fn replica_set(
     match answers.remove(&at).unwrap_or_else(|| Err(ProbeFailure::Absent("asking it failed".into()))) {
         Ok(mut answer) => {
             let asked_ms = (answer.asked_ns / 1_000_000) as i64;
-            set.learn(at as u16, &answer.facts.hello, Some(asked_ms), options);
+            set.learn_hello(at as u16, &answer.facts.hello, Some(asked_ms), options);
             // One that has just been elected names itself before it takes writes.
             if set.lacks_primary() {
                 return Err(none());
@@ -201,7 +204,7 @@ fn replica_set(
         }
         // The others may not have noticed yet that it is gone.
         Err(failure @ (ProbeFailure::Final(_) | ProbeFailure::Own(_))) => {
-            Err(Unready::Failed(failure.of(&set.endpoints[at])))
+            Err(Unready::Failed(failure.into_target_error(&set.endpoints[at])))
         }
         Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {failure}"))),
     }
@@ -210,7 +213,7 @@ fn replica_set(
 /// Looks up all members at the same time: a name that leads nowhere takes its time.
 fn resolve_all(hosts: &[String]) -> Vec<Result<Endpoint, ResolveError>> {
     std::thread::scope(|scope| {
-        let threads = hosts.iter().map(|host| scope.spawn(move || resolve(&address(host))));
+        let threads = hosts.iter().map(|host| scope.spawn(move || resolve_address(&address(host))));
         let threads: Vec<_> = threads.collect();
         let lost = || Err(ResolveError::NoAddress("a name".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
@@ -252,7 +255,8 @@ fn ask(
     connect: ConnectOptions<'_>,
     endpoint: &Endpoint,
 ) -> Result<ProbeAnswer, ProbeFailure> {
-    let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single(endpoint.clone()));
+    let driver =
+        MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single_server(endpoint.clone()));
     let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.0))?;
     let mut facts = MongoFacts::default();
     let mut opening = Vec::new();
@@ -260,7 +264,7 @@ fn ask(
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
     let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(&MONGODB, connect, endpoint, opening, &mut |received, out| {
+    open_conversation(&MONGODB, connect, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {
@@ -272,13 +276,13 @@ fn ask(
                         if !more {
                             begun_ns = monotonic_ns();
                             put_ns = begun_ns;
-                            MongoFacts::ask(0, options, out);
+                            MongoFacts::append_question(0, options, out);
                         }
                     }
                 }
                 continue;
             }
-            match facts.take(asked, received) {
+            match facts.read_answer(asked, received) {
                 Ok(None) => return ReadStatus::Need,
                 Err(_) => {
                     return ReadStatus::Refused("what answered does not speak MongoDB's protocol".into());
@@ -292,7 +296,7 @@ fn ask(
                     if asked == QUESTIONS.len() {
                         return ReadStatus::Done;
                     }
-                    MongoFacts::ask(asked, options, out);
+                    MongoFacts::append_question(asked, options, out);
                 }
             }
         }

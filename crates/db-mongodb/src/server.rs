@@ -3,13 +3,15 @@
 use crate::admin::MongoAdmin;
 use crate::cluster::{self, set_name};
 use crate::command_error::CommandError;
-use crate::probe::probe;
+use crate::probe::probe_seeds;
 use crate::protocol::MongoOptions;
 use dyno_config::server::kind::mongod::{cache_key, has_small_cache};
 use dyno_config::server::{Part, ServerSpec, Setting, Topology};
 use dyno_db::cluster::{ClusterError, ProcessGroup};
 use dyno_db::probe::NEVER;
-use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, hosts, query, reserved};
+use dyno_db::servers::{
+    DatabaseServer, LaunchConfig, NotReady, ServerNode, join_hosts, join_query, refuse_reserved,
+};
 use dyno_db::target_error::TargetError;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -40,8 +42,8 @@ const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
 
 /// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
 fn configure(spec: &ServerSpec, node: &ServerNode, version: &str) -> Result<LaunchConfig, LocalError> {
-    reserved(spec, &RESERVED)?;
-    if let Some(absence) = spec.kind.rules().absences(spec, version).into_iter().next() {
+    refuse_reserved(spec, &RESERVED)?;
+    if let Some(absence) = spec.kind.server_rules().absences(spec, version).into_iter().next() {
         return Err(LocalError::Refused(absence.to_string()));
     }
     if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
@@ -109,7 +111,7 @@ fn beside(spec: &ServerSpec, node: &ServerNode, part: Part) -> Result<LaunchConf
         // Processes of an instance have their ports one after the other, the config server the first.
         let config =
             ServerNode { number: 0, port: node.port.saturating_sub(node.number as u16), ..node.clone() };
-        let place = node.config.clone().unwrap_or_else(|| config.socket().to_string());
+        let place = node.config.clone().unwrap_or_else(|| config.socket_address().to_string());
         add("sharding.configDB", text(&format!("{}/{place}", set_name(spec, &config))));
     }
     // A router ends at once when it is given a parameter that mongod alone knows.
@@ -193,8 +195,8 @@ fn write(map: &BTreeMap<String, ConfigWriter>, depth: usize, out: &mut String) {
 fn uri(spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
     let formed = spec.topology == Topology::ReplicaSet;
     let formed = formed.then(|| format!("replicaSet={}", set_name(spec, nodes[0])));
-    let query = query(spec, formed, ("readPreference=secondary", "readPreference=nearest"));
-    format!("mongodb://{}/{query}", hosts(spec, nodes))
+    let query = join_query(spec, formed, ("readPreference=secondary", "readPreference=nearest"));
+    format!("mongodb://{}/{query}", join_hosts(spec, nodes))
 }
 
 /// Databases of MongoDB's own.
@@ -213,34 +215,36 @@ enum CountError {
 
 fn documents(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, CountError> {
     let options = Arc::new(MongoOptions::from_uri(&uri(spec, nodes)).map_err(TargetError::from)?);
-    let (deployment, _) = probe(&options, None, NEVER)?;
+    let (deployment, _) = probe_seeds(&options, None, NEVER)?;
     let admin = MongoAdmin::new(&options, None, &deployment);
     let names = |reply: &[u8], path: &str| -> Vec<String> {
-        let list = bson::path(reply, path).and_then(|e| e.as_document()).unwrap_or_default();
-        let documents = bson::elements(list).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let list = bson::element_at_path(reply, path).and_then(|e| e.as_document()).unwrap_or_default();
+        let documents =
+            bson::read_elements(list).into_iter().flatten().flatten().filter_map(|e| e.as_document());
         documents
-            .filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()))
+            .filter_map(|one| bson::find_element(one, "name").and_then(|e| e.as_str()))
             .map(str::to_owned)
             .collect()
     };
     let listed = admin.run_on("admin", &|out| {
-        bson::int32(out, "listDatabases", 1);
-        bson::boolean(out, "nameOnly", true);
+        bson::put_int32(out, "listDatabases", 1);
+        bson::put_boolean(out, "nameOnly", true);
     })?;
     let mut sum = 0;
     for database in names(&listed, "databases").iter().filter(|name| !OWN.contains(&name.as_str())) {
         let listed = admin.run_on(database, &|out| {
-            bson::int32(out, "listCollections", 1);
-            bson::boolean(out, "nameOnly", true);
+            bson::put_int32(out, "listCollections", 1);
+            bson::put_boolean(out, "nameOnly", true);
             // Whatever there is, in one answer.
-            bson::head(out, bson::kind::DOCUMENT, "cursor");
+            bson::put_head(out, bson::kind::DOCUMENT, "cursor");
             let cursor = bson::open(out);
-            bson::int32(out, "batchSize", i32::MAX);
+            bson::put_int32(out, "batchSize", i32::MAX);
             bson::close(out, cursor);
         })?;
         for collection in names(&listed, "cursor.firstBatch") {
-            let reply = admin.run_on(database, &|out| bson::string(out, "count", &collection))?;
-            let n = bson::find(&reply, "n").and_then(|e| e.as_i64()).and_then(|n| u64::try_from(n).ok());
+            let reply = admin.run_on(database, &|out| bson::put_string(out, "count", &collection))?;
+            let n =
+                bson::find_element(&reply, "n").and_then(|e| e.as_i64()).and_then(|n| u64::try_from(n).ok());
             let database = database.clone();
             sum += n.ok_or(CountError::Documents { database, collection })?;
         }
@@ -267,9 +271,9 @@ impl DatabaseServer for MongodServer {
         node: &ServerNode,
         _started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
-        let uri = format!("mongodb://{}/?directConnection=true", node.socket());
+        let uri = format!("mongodb://{}/?directConnection=true", node.socket_address());
         let options = MongoOptions::from_uri(&uri).map_err(TargetError::from)?;
-        probe(&Arc::new(options), None, NEVER)?;
+        probe_seeds(&Arc::new(options), None, NEVER)?;
         Ok(None)
     }
 

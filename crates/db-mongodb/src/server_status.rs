@@ -78,7 +78,9 @@ const DEPTH: usize = 4;
 pub fn read(status: &[u8], into: &mut Sample) {
     let counts: Vec<f64> = OPERATIONS
         .iter()
-        .filter_map(|name| bson::find(bson::find(status, "opcounters")?.as_document()?, name)?.as_f64())
+        .filter_map(|name| {
+            bson::find_element(bson::find_element(status, "opcounters")?.as_document()?, name)?.as_f64()
+        })
         .collect();
     let commands = commands(status, into);
     // Servers that only speak the protocol may count commands alone.
@@ -90,12 +92,12 @@ pub fn read(status: &[u8], into: &mut Sample) {
         take_named(status, figure, into);
     }
     for (path, ours, kind, factor) in KNOWN {
-        if let Some(element) = bson::path(status, path) {
+        if let Some(element) = bson::element_at_path(status, path) {
             leaves(ours, element, kind, factor, DEPTH, into);
         }
     }
-    let cache = bson::path(status, "wiredTiger.cache").and_then(|e| e.as_document());
-    for element in cache.and_then(|c| bson::elements(c).ok()).into_iter().flatten().flatten() {
+    let cache = bson::element_at_path(status, "wiredTiger.cache").and_then(|e| e.as_document());
+    for element in cache.and_then(|c| bson::read_elements(c).ok()).into_iter().flatten().flatten() {
         let name = CACHE.iter().find(|(theirs, ..)| theirs.as_bytes() == element.name);
         if let (Some((_, ours, kind)), Some(value)) = (name, element.as_f64()) {
             into.put((*ours).to_owned(), *kind, value);
@@ -106,20 +108,21 @@ pub fn read(status: &[u8], into: &mut Sample) {
 /// Takes a figure from the first of its paths that the server has: a version that reports two of them counts once.
 fn take_named(status: &[u8], figure: &StatusFigure, into: &mut Sample) {
     let Some((_, kind)) = NAMED.iter().find(|(series, _)| *series == figure.series) else { return };
-    if let Some(element) = figure.paths.iter().find_map(|path| bson::path(status, path)) {
+    if let Some(element) = figure.paths.iter().find_map(|path| bson::element_at_path(status, path)) {
         leaves(figure.series, element, *kind, 1.0, DEPTH, into);
     }
 }
 
 /// Commands by name, those that were ever given; all of them together, if they are counted.
 fn commands(status: &[u8], into: &mut Sample) -> Option<f64> {
-    let commands = bson::elements(bson::path(status, "metrics.commands")?.as_document()?).ok()?;
+    let commands =
+        bson::read_elements(bson::element_at_path(status, "metrics.commands")?.as_document()?).ok()?;
     let mut all = None;
     for command in commands.flatten() {
         let (Ok(name), Some(counts)) = (std::str::from_utf8(command.name), command.as_document()) else {
             continue;
         };
-        let count = |what: &str| bson::find(counts, what).and_then(|e| e.as_f64());
+        let count = |what: &str| bson::find_element(counts, what).and_then(|e| e.as_f64());
         let Some(total) = count("total") else { continue };
         *all.get_or_insert(0.0) += total;
         for (what, ours) in [("total", "calls"), ("failed", "failed")] {
@@ -133,7 +136,7 @@ fn commands(status: &[u8], into: &mut Sample) -> Option<f64> {
 
 fn leaves(name: &str, element: Element<'_>, kind: SeriesKind, factor: f64, depth: usize, into: &mut Sample) {
     if let Some(document) = element.as_document() {
-        let inner = bson::elements(document).into_iter().flatten().flatten();
+        let inner = bson::read_elements(document).into_iter().flatten().flatten();
         for element in inner.filter(|_| depth > 0) {
             let Ok(part) = std::str::from_utf8(element.name) else { continue };
             leaves(&format!("{name}.{part}"), element, kind, factor, depth - 1, into);
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
 
     fn nested(out: &mut Vec<u8>, name: &str, fields: impl FnOnce(&mut Vec<u8>)) {
-        bson::head(out, bson::kind::DOCUMENT, name);
+        bson::put_head(out, bson::kind::DOCUMENT, name);
         let at = bson::open(out);
         fields(out);
         bson::close(out, at);
@@ -159,28 +162,28 @@ mod tests {
     fn status() -> Vec<u8> {
         let mut out = Vec::new();
         let at = bson::open(&mut out);
-        bson::string(&mut out, "host", "h");
-        bson::double(&mut out, "uptime", 12.5);
+        bson::put_string(&mut out, "host", "h");
+        bson::put_double(&mut out, "uptime", 12.5);
         nested(&mut out, "opcounters", |out| {
-            bson::int32(out, "insert", 5);
-            bson::int64(out, "query", 7);
-            nested(out, "deprecated", |out| bson::int32(out, "total", 100));
+            bson::put_int32(out, "insert", 5);
+            bson::put_int64(out, "query", 7);
+            nested(out, "deprecated", |out| bson::put_int32(out, "total", 100));
         });
         nested(&mut out, "connections", |out| {
-            bson::int32(out, "current", 3);
-            bson::int32(out, "totalCreated", 9);
+            bson::put_int32(out, "current", 3);
+            bson::put_int32(out, "totalCreated", 9);
         });
-        nested(&mut out, "mem", |out| bson::int32(out, "resident", 2));
+        nested(&mut out, "mem", |out| bson::put_int32(out, "resident", 2));
         nested(&mut out, "wiredTiger", |out| {
             nested(out, "cache", |out| {
-                bson::double(out, "bytes currently in the cache", 4096.0);
-                bson::int32(out, "something else", 1);
+                bson::put_double(out, "bytes currently in the cache", 4096.0);
+                bson::put_int32(out, "something else", 1);
             });
             nested(out, "concurrentTransactions", |out| {
-                nested(out, "read", |out| bson::int32(out, "available", 128));
+                nested(out, "read", |out| bson::put_int32(out, "available", 128));
             });
         });
-        bson::int32(&mut out, "ok", 1);
+        bson::put_int32(&mut out, "ok", 1);
         bson::close(&mut out, at);
         out
     }
@@ -207,16 +210,18 @@ mod tests {
 
     /// The parts of a status whose names differ between versions.
     fn of_version(evicted: &[(&str, i32)], tickets: &str) -> Vec<u8> {
-        bson::build(|out| {
+        bson::build_document(|out| {
             nested(out, "wiredTiger", |out| {
-                nested(out, "cache", |out| evicted.iter().for_each(|(name, n)| bson::int32(out, name, *n)));
+                nested(out, "cache", |out| {
+                    evicted.iter().for_each(|(name, n)| bson::put_int32(out, name, *n))
+                });
                 if tickets == "concurrentTransactions" {
-                    nested(out, tickets, |out| nested(out, "read", |out| bson::int32(out, "out", 3)));
+                    nested(out, tickets, |out| nested(out, "read", |out| bson::put_int32(out, "out", 3)));
                 }
             });
             if tickets == "execution" {
                 nested(out, "queues", |out| {
-                    nested(out, tickets, |out| nested(out, "read", |out| bson::int32(out, "out", 3)));
+                    nested(out, tickets, |out| nested(out, "read", |out| bson::put_int32(out, "out", 3)));
                 });
             }
         })
@@ -259,11 +264,11 @@ mod tests {
         let at = bson::open(&mut out);
         nested(&mut out, "metrics", |out| {
             nested(out, "commands", |out| {
-                bson::int32(out, "<UNKNOWN>", 0);
+                bson::put_int32(out, "<UNKNOWN>", 0);
                 for (name, total) in [("find", 7), ("insert", 5), ("drop", 0)] {
                     nested(out, name, |out| {
-                        bson::int64(out, "failed", 1);
-                        bson::int64(out, "total", total);
+                        bson::put_int64(out, "failed", 1);
+                        bson::put_int64(out, "total", total);
                     });
                 }
             });

@@ -3,7 +3,7 @@
 use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
 use crate::official::{OfficialDeployment, OfficialTarget};
-use crate::probe::{down, probe};
+use crate::probe::{describe_missing, probe_seeds};
 use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions};
 use crate::{copies, dns, monitors};
 use dyno_db::collections::Collections;
@@ -44,7 +44,7 @@ impl Database for MongoDb {
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
-        Ok(target(MongoOptions::from_uri(uri)?))
+        Ok(open_options(MongoOptions::from_uri(uri)?))
     }
 
     fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
@@ -53,7 +53,7 @@ impl Database for MongoDb {
 }
 
 /// A target with these options.
-pub fn target(options: MongoOptions) -> Box<dyn Target> {
+pub fn open_options(options: MongoOptions) -> Box<dyn Target> {
     Box::new(MongoTarget(options))
 }
 
@@ -98,7 +98,7 @@ impl Target for MongoTarget {
 
     fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::ReplicatedStore>, Refused>> {
         Some(
-            copies::MongoSet::of(self.0.clone())
+            copies::MongoSet::from_options(self.0.clone())
                 .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::ReplicatedStore>),
         )
     }
@@ -110,7 +110,7 @@ impl Target for MongoTarget {
     fn open(&self, _content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
         let tls = self.0.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
         let options = Arc::new(dns::seeds(self.0.clone())?);
-        let (deployment, facts) = probe(&options, tls.as_ref(), stop)?;
+        let (deployment, facts) = probe_seeds(&options, tls.as_ref(), stop)?;
         Ok(Box::new(OpenMongo { options, tls, deployment, facts }))
     }
 }
@@ -144,7 +144,7 @@ impl MongoAdmin {
 impl OpenTarget for OpenMongo {
     fn info(&self) -> TargetInfo {
         TargetInfo {
-            database: self.facts.product(),
+            database: self.facts.product_name(),
             driver: Some("wire".into()),
             wire: true,
             on_disk: true,
@@ -159,7 +159,7 @@ impl OpenTarget for OpenMongo {
 
     fn write_concern(&self) -> Option<String> {
         let w = self.options.write_concern.w.as_ref().map(ToString::to_string);
-        w.or_else(|| self.facts.default_write_concern().w().map(str::to_owned))
+        w.or_else(|| self.facts.default_write_concern().write_concern_w().map(str::to_owned))
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
@@ -172,10 +172,10 @@ impl OpenTarget for OpenMongo {
         let journal = concern.journal.map_or(String::new(), |j| format!(", journal {j}"));
         out.insert("client".into(), "wire".into());
         out.insert("durability".into(), format!("{w}{journal}"));
-        if let Some(refused) = self.facts.refusals() {
+        if let Some(refused) = self.facts.refused_questions() {
             out.insert("refused".into(), refused);
         }
-        out.insert("nodes".into(), self.deployment.watched().count().to_string());
+        out.insert("nodes".into(), self.deployment.watched_endpoints().count().to_string());
         if let Some(tls) = &self.options.tls {
             out.insert("tls".into(), tls_words(tls).into());
         }
@@ -184,7 +184,7 @@ impl OpenTarget for OpenMongo {
 
     fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
         // A load phase writes too, and may be left out: what it meets is told there.
-        let writes = verbs.iter().any(|verb| verb.writes());
+        let writes = verbs.iter().any(|verb| verb.changes_data());
         if let (Some(role), true) = (self.deployment.member_without_writes(), writes) {
             let (host, set) = (&self.deployment.endpoints[0], self.facts.get("replica_set").unwrap_or("?"));
             return Err(Refused(format!(
@@ -217,7 +217,7 @@ impl OpenTarget for OpenMongo {
     }
 
     fn nodes(&self) -> Vec<&Endpoint> {
-        self.deployment.watched().take(WATCHED).collect()
+        self.deployment.watched_endpoints().take(WATCHED).collect()
     }
 
     fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
@@ -229,14 +229,14 @@ impl OpenTarget for OpenMongo {
 
     fn process(&self) -> Option<(u32, String, &Endpoint)> {
         let [endpoint] = self.deployment.endpoints.as_slice() else { return None };
-        let status = self.admin().run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
-        let pid = bson::find(&status, "pid")?.as_i64()?;
-        let process = bson::find(&status, "process")?.as_str()?;
+        let status = self.admin().run_on("admin", &|out| bson::put_int32(out, "serverStatus", 1)).ok()?;
+        let pid = bson::find_element(&status, "pid")?.as_i64()?;
+        let process = bson::find_element(&status, "process")?.as_str()?;
         Some((u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned(), endpoint))
     }
 
     fn missing(&self) -> Option<String> {
-        down(&self.facts.all)
+        describe_missing(&self.facts.all)
     }
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
@@ -336,15 +336,15 @@ impl Collections for MongoAdmin {
 fn highest(admin: &MongoAdmin, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, CommandError> {
     admin.find_one(name, &|out| {
         if let Some(range) = between {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "_id");
+            bson::put_head(out, kind::DOCUMENT, "_id");
             out.extend_from_slice(range);
             bson::close(out, filter);
         }
-        bson::head(out, kind::DOCUMENT, "sort");
+        bson::put_head(out, kind::DOCUMENT, "sort");
         let sort = bson::open(out);
-        bson::int32(out, "_id", -1);
+        bson::put_int32(out, "_id", -1);
         bson::close(out, sort);
     })
 }

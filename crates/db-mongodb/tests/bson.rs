@@ -47,25 +47,25 @@ fn write(document: &Document, out: &mut Vec<u8>) {
 
 fn write_value(name: &str, value: &Bson, out: &mut Vec<u8>) {
     match value {
-        Bson::Int32(n) => ours::int32(out, name, *n),
-        Bson::Int64(n) => ours::int64(out, name, *n),
-        Bson::Double(x) => ours::double(out, name, *x),
-        Bson::Boolean(b) => ours::boolean(out, name, *b),
-        Bson::String(s) => ours::string(out, name, s),
-        Bson::DateTime(t) => ours::date(out, name, t.timestamp_millis()),
-        Bson::Binary(b) => ours::binary(out, name, &b.bytes),
-        Bson::Null => ours::null(out, name),
-        Bson::MinKey => ours::head(out, 0xFF, name),
+        Bson::Int32(n) => ours::put_int32(out, name, *n),
+        Bson::Int64(n) => ours::put_int64(out, name, *n),
+        Bson::Double(x) => ours::put_double(out, name, *x),
+        Bson::Boolean(b) => ours::put_boolean(out, name, *b),
+        Bson::String(s) => ours::put_string(out, name, s),
+        Bson::DateTime(t) => ours::put_date(out, name, t.timestamp_millis()),
+        Bson::Binary(b) => ours::put_binary(out, name, &b.bytes),
+        Bson::Null => ours::put_null(out, name),
+        Bson::MinKey => ours::put_head(out, 0xFF, name),
         Bson::ObjectId(id) => {
-            ours::head(out, ours::kind::OBJECT_ID, name);
+            ours::put_head(out, ours::kind::OBJECT_ID, name);
             out.extend_from_slice(&id.bytes());
         }
         Bson::Document(inner) => {
-            ours::head(out, ours::kind::DOCUMENT, name);
+            ours::put_head(out, ours::kind::DOCUMENT, name);
             write(inner, out);
         }
         Bson::Array(all) => {
-            ours::head(out, ours::kind::ARRAY, name);
+            ours::put_head(out, ours::kind::ARRAY, name);
             let at = ours::open(out);
             for (index, value) in all.iter().enumerate() {
                 write_value(&index.to_string(), value, out);
@@ -103,7 +103,7 @@ proptest! {
     fn ours_reads_what_the_crate_writes(document in document(3)) {
         let bytes = document.to_vec().unwrap();
         prop_assert_eq!(ours::check(&bytes), Ok(()));
-        let elements: Vec<_> = ours::elements(&bytes).unwrap().map(Result::unwrap).collect();
+        let elements: Vec<_> = ours::read_elements(&bytes).unwrap().map(Result::unwrap).collect();
         prop_assert_eq!(elements.len(), document.len());
         for (element, (name, value)) in elements.iter().zip(&document) {
             prop_assert_eq!(element.name, name.as_bytes());

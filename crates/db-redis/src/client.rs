@@ -89,16 +89,16 @@ impl Client {
             Endpoint::Tcp { host: host.map_or_else(|| address.ip().to_string(), str::to_owned), address };
         let patience_ns = patience.as_nanos() as u64;
         let connected = ProbeConnection::open(tls, &endpoint).and_then(|mut line| {
-            line.say(Vec::new(), (patience_ns, NEVER))?;
+            line.send_words(Vec::new(), (patience_ns, NEVER))?;
             Ok(line)
         });
         let line = connected.map_err(|source| RespError::Connect { address, source })?;
         let mut client = Client { address, patience_ns, line };
         match (login.user, login.password) {
             (Some(user), password) => {
-                client.call(&["AUTH", user, password.unwrap_or_default()]).map(drop)?;
+                client.send_command(&["AUTH", user, password.unwrap_or_default()]).map(drop)?;
             }
-            (None, Some(password)) => client.call(&["AUTH", password]).map(drop)?,
+            (None, Some(password)) => client.send_command(&["AUTH", password]).map(drop)?,
             (None, None) => {}
         }
         Ok(client)
@@ -109,7 +109,7 @@ impl Client {
     /// # Errors
     /// The connection is lost.
     pub(crate) fn send(&mut self, words: &[&str]) -> Result<(), RespError> {
-        let said = self.line.say(encoded(words), (self.patience_ns, NEVER));
+        let said = self.line.send_words(encoded(words), (self.patience_ns, NEVER));
         said.map_err(|source| self.lost(words, source))
     }
 
@@ -117,7 +117,7 @@ impl Client {
     ///
     /// # Errors
     /// The server refuses the command, or the connection is lost.
-    pub fn call(&mut self, words: &[&str]) -> Result<RespReply, RespError> {
+    pub fn send_command(&mut self, words: &[&str]) -> Result<RespReply, RespError> {
         let replies = self.pipeline(encoded(words), 1).map_err(|source| self.lost(words, source))?;
         match replies.into_iter().next().unwrap_or(RespReply::Null) {
             RespReply::Error(reply) => Err(RespError::Refused { command: name(words), reply }),
@@ -138,7 +138,7 @@ impl Client {
         // Patience is for each reply: a server that is slow, but answers, is not lost.
         while replies.len() < count {
             let before = replies.len();
-            self.line.converse(
+            self.line.continue_conversation(
                 std::mem::take(&mut commands),
                 (self.patience_ns, NEVER),
                 &mut |received, _| {
@@ -147,7 +147,7 @@ impl Client {
                         if replies.len() == count {
                             break ReadStatus::Done;
                         }
-                        match resp::reply(&received[at..], ANSWER_BYTES) {
+                        match resp::read_reply(&received[at..], ANSWER_BYTES) {
                             Ok(Some((reply, used))) => {
                                 replies.push(reply);
                                 at += used;
@@ -206,9 +206,9 @@ mod tests {
         let [RespReply::Text(ok), RespReply::Error(refused), RespReply::Text(seven)] = &replies[..] else {
             panic!("{replies:?}")
         };
-        assert_eq!((ok.as_str(), refused.code(), seven.as_str()), ("OK", "READONLY", "7"));
+        assert_eq!((ok.as_str(), refused.error_code(), seven.as_str()), ("OK", "READONLY", "7"));
         let mut client = server(|stream| stream.write_all(b"-WRONGPASS no such user\r\n").unwrap());
-        let told = client.call(&["AUTH", "hunter2"]).unwrap_err();
+        let told = client.send_command(&["AUTH", "hunter2"]).unwrap_err();
         assert!(matches!(told, RespError::Refused { .. }));
         assert_eq!(told.to_string(), "AUTH: WRONGPASS no such user");
     }
@@ -221,7 +221,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let told = client.call(&["INFO"]).unwrap_err();
+        let told = client.send_command(&["INFO"]).unwrap_err();
         assert!(matches!(told, RespError::Lost { source: ProbeFailure::Silent(_), .. }), "{told}");
         assert_eq!(told.to_string(), format!("{}: INFO: no answer within 0.3 s", client.address));
     }
@@ -229,10 +229,10 @@ mod tests {
     #[test]
     fn a_connection_that_is_lost_says_so() {
         let mut client = server(|stream| stream.write_all(b"$10\r\nabc").unwrap());
-        let told = client.call(&["INFO"]).unwrap_err();
+        let told = client.send_command(&["INFO"]).unwrap_err();
         assert!(matches!(told, RespError::Lost { source: ProbeFailure::Closed(_), .. }), "{told}");
         let mut client = server(|stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n").unwrap());
-        let told = client.call(&["INFO"]).unwrap_err();
+        let told = client.send_command(&["INFO"]).unwrap_err();
         assert!(matches!(told, RespError::Lost { source: ProbeFailure::Final(_), .. }), "{told}");
         let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let told = Client::connect(unused, None, Duration::from_secs(5)).err().unwrap();

@@ -18,25 +18,25 @@ impl From<RespError> for ClusterError {
 ///
 /// # Errors
 /// A node refuses, or they are not whole in time.
-pub fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
+pub fn form_cluster(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, nodes) = (group.spec, group.nodes);
     if group.made {
         meet_again(spec, nodes)?;
     } else {
         slots_and_meeting(spec, nodes)?;
-        group.until(|| all_know_all(spec, nodes))?;
+        group.retry_until_ready(|| all_know_all(spec, nodes))?;
         attach(spec, nodes)?;
     }
-    group.until(|| whole(spec, nodes, true))
+    group.retry_until_ready(|| check_whole(spec, nodes, true))
 }
 
 /// Has all nodes but the first copy the first, and waits until they do.
 ///
 /// # Errors
 /// A node refuses, or they are not in step in time.
-pub fn replicate(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
-    follow(group.spec, group.nodes)?;
-    group.until(|| followed(group.spec, group.nodes))
+pub fn replicate_first(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
+    make_all_replicas(group.spec, group.nodes)?;
+    group.retry_until_ready(|| check_replicas(group.spec, group.nodes))
 }
 
 /// Has a copy that was started again, number `i`, copy its primary again.
@@ -45,7 +45,7 @@ pub fn replicate(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
 /// It does not answer or refuses.
 pub fn follow_again(spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
     let is_copy = spec.topology == Topology::Replication && i > 0;
-    if is_copy { follows(spec, nodes[0], nodes[i]) } else { Ok(()) }
+    if is_copy { make_replica(spec, nodes[0], nodes[i]) } else { Ok(()) }
 }
 
 /// The password of `requirepass`.
@@ -54,11 +54,11 @@ pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
 }
 
 fn client(spec: &ServerSpec, node: &ServerNode) -> Result<Client, RespError> {
-    Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
+    Client::connect(node.socket_address(), password(spec).as_deref(), COMMAND)
 }
 
 /// First and last slot of primary `i` of `n`.
-pub fn slots(i: u32, n: u32) -> (u32, u32) {
+pub fn slots_of_primary(i: u32, n: u32) -> (u32, u32) {
     (SLOTS * i / n, SLOTS * (i + 1) / n - 1)
 }
 
@@ -71,19 +71,19 @@ fn slots_and_meeting(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), Clu
     for (i, node) in nodes.iter().enumerate() {
         let mut client = client(spec, node)?;
         // Different epochs from the start: equal ones would be told apart one by one, by gossip.
-        client.call(&["CLUSTER", "SET-CONFIG-EPOCH", &(i + 1).to_string()])?;
+        client.send_command(&["CLUSTER", "SET-CONFIG-EPOCH", &(i + 1).to_string()])?;
         if (i as u32) < primaries {
-            let (from, to) = slots(i as u32, primaries);
+            let (from, to) = slots_of_primary(i as u32, primaries);
             // One by one, as servers before 7.0 need it.
             let all: Vec<String> = (from..=to).map(|slot| slot.to_string()).collect();
             let mut words = vec!["CLUSTER", "ADDSLOTS"];
             words.extend(all.iter().map(String::as_str));
-            client.call(&words)?;
+            client.send_command(&words)?;
         }
     }
     let mut first = client(spec, nodes[0])?;
     for node in &nodes[1..] {
-        first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
+        first.send_command(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
     }
     Ok(())
 }
@@ -92,16 +92,16 @@ fn slots_and_meeting(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), Clu
 fn meet_again(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
-        for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
-            client.call(&["CLUSTER", "MEET", &other.address.to_string(), &other.port.to_string()])?;
+        for other in nodes.iter().filter(|other| other.socket_address() != node.socket_address()) {
+            client.send_command(&["CLUSTER", "MEET", &other.address.to_string(), &other.port.to_string()])?;
         }
     }
     Ok(())
 }
 
 fn info(client: &mut Client, section: &[&str], key: &'static str) -> Result<String, ClusterError> {
-    let text = client.call(section)?;
-    let value = text.text().lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let text = client.send_command(section)?;
+    let value = text.as_text().lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     let lacking = || ClusterError::Lacking { command: section.join(" "), key };
     value.map(|value| value.trim().to_owned()).ok_or_else(lacking)
 }
@@ -119,7 +119,7 @@ fn all_know_all(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterE
             return Err(ClusterError::Unacquainted { node, known, what: "nodes", all });
         }
         // A node that is still shaking hands is known by a name that it does not have.
-        if client.call(&["CLUSTER", "NODES"])?.text().contains("handshake") {
+        if client.send_command(&["CLUSTER", "NODES"])?.as_text().contains("handshake") {
             return Err(ClusterError::Meeting(node.name.clone()));
         }
     }
@@ -142,26 +142,26 @@ pub fn each_replica(
 /// Has the replicas of a Redis cluster copy their primaries.
 fn attach(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     each_replica(spec, nodes, |primary, node| {
-        let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
-        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
+        let name = client(spec, primary)?.send_command(&["CLUSTER", "MYID"])?;
+        client(spec, node)?.send_command(&["CLUSTER", "REPLICATE", name.as_text()])?;
         Ok(())
     })
 }
 
 /// Has a node copy another one.
-pub fn follows(spec: &ServerSpec, primary: &ServerNode, node: &ServerNode) -> Result<(), ClusterError> {
+pub fn make_replica(spec: &ServerSpec, primary: &ServerNode, node: &ServerNode) -> Result<(), ClusterError> {
     let (address, port) = (primary.address.to_string(), primary.port.to_string());
-    client(spec, node)?.call(&["REPLICAOF", &address, &port])?;
+    client(spec, node)?.send_command(&["REPLICAOF", &address, &port])?;
     Ok(())
 }
 
 /// Has all nodes but the first copy the first.
-pub fn follow(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
-    nodes[1..].iter().try_for_each(|node| follows(spec, nodes[0], node))
+pub fn make_all_replicas(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
+    nodes[1..].iter().try_for_each(|node| make_replica(spec, nodes[0], node))
 }
 
 /// Every copy has its primary's data, and the primary counts them all.
-pub fn followed(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
+pub fn check_replicas(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in &nodes[1..] {
         let link = info(&mut client(spec, node)?, &["INFO", "replication"], "master_link_status")?;
         if link != "up" {
@@ -181,8 +181,8 @@ pub fn followed(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterE
 /// (`repl-diskless-sync`, the default since 7.0). So a key is written and removed, and acknowledgements of that are counted.
 /// Dragonfly knows neither and tells apart the two states itself.
 fn copies_in_step(primary: &mut Client) -> Result<usize, ClusterError> {
-    let told = primary.call(&["INFO", "replication"])?;
-    let copies = || told.text().lines().filter(|line| line.starts_with("slave"));
+    let told = primary.send_command(&["INFO", "replication"])?;
+    let copies = || told.as_text().lines().filter(|line| line.starts_with("slave"));
     let online = copies().filter(|copy| copy.contains("state=online")).count();
     if online == 0 {
         return Ok(copies().filter(|copy| copy.contains("state=stable_sync")).count());
@@ -190,13 +190,16 @@ fn copies_in_step(primary: &mut Client) -> Result<usize, ClusterError> {
     let written = (0..KEYS).any(|number| {
         // In a cluster a node takes the keys of its own slots alone.
         let key = format!("dyno in step {number}");
-        primary.call(&["SET", &key, "1", "PX", "1000"]).and_then(|_| primary.call(&["DEL", &key])).is_ok()
+        primary
+            .send_command(&["SET", &key, "1", "PX", "1000"])
+            .and_then(|_| primary.send_command(&["DEL", &key]))
+            .is_ok()
     });
     if !written {
         return Err(ClusterError::NothingWritten);
     }
-    let acknowledged = primary.call(&["WAIT", &online.to_string(), "100"])?;
-    acknowledged.text().parse().map_err(|_| ClusterError::Wait(acknowledged.text().to_owned()))
+    let acknowledged = primary.send_command(&["WAIT", &online.to_string(), "100"])?;
+    acknowledged.as_text().parse().map_err(|_| ClusterError::Wait(acknowledged.as_text().to_owned()))
 }
 
 /// Keys that are tried: one of them is in the slots of a node that has a thousandth of all.
@@ -207,7 +210,7 @@ const KEYS: u32 = 10_000;
 ///
 /// # Errors
 /// Says what is not yet so.
-pub fn whole(spec: &ServerSpec, nodes: &[&ServerNode], in_step: bool) -> Result<(), ClusterError> {
+pub fn check_whole(spec: &ServerSpec, nodes: &[&ServerNode], in_step: bool) -> Result<(), ClusterError> {
     let (mut replicas, mut counted) = (0, 0);
     for node in nodes {
         let mut client = client(spec, node)?;

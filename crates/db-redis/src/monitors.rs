@@ -4,7 +4,7 @@ use crate::info;
 use crate::protocol::resp::{self, RespReply};
 use crate::protocol::{ClusterTopology, ReadFrom, RedisFacts, RedisOptions};
 use crate::target::OpenRedis;
-use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, ask};
+use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_db::target::WATCHED;
@@ -25,8 +25,8 @@ impl OpenRedis {
             sources.push(Box::new(AskedSource::new(&name(Some(endpoint)), "INFO", ask, read)));
         }
         // Every node has its own: what is asked of all of them is summed.
-        let all = self.topology.endpoints();
-        let metrics = self.tls.is_none() && self.facts.product().starts_with("Dragonfly");
+        let all = self.topology.known_endpoints();
+        let metrics = self.tls.is_none() && self.facts.product_name().starts_with("Dragonfly");
         for endpoint in all.iter().filter(|_| metrics).take(WATCHED) {
             let Endpoint::Tcp { address, .. } = endpoint else { continue };
             let Ok(url) = Url::parse(&format!("http://{address}/metrics")) else { continue };
@@ -41,13 +41,13 @@ impl OpenRedis {
 fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<String> {
     // It is this one that is asked: slots and copies are nothing to it.
     let options = RedisOptions { cluster: false, reads: ReadFrom::Primary, ..options.as_ref().clone() };
-    let single = ClusterTopology::single(endpoint.clone());
+    let single = ClusterTopology::single_node(endpoint.clone());
     let greet = move |line: &mut ProbeConnection| {
         let mut opening = Vec::new();
         RedisFacts::ask_all(&options, &mut opening);
-        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
+        line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
             let (mut topology, mut facts) = (single.clone(), RedisFacts::default());
-            match RedisFacts::take(&options, &mut topology, received, &mut facts) {
+            match RedisFacts::read_answers(&options, &mut topology, received, &mut facts) {
                 FactsStep::Need => ReadStatus::Need,
                 FactsStep::Done => {
                     received.clear();
@@ -60,8 +60,8 @@ fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: 
     let question = |line: &mut ProbeConnection| {
         let (mut words, mut text) = (Vec::new(), String::new());
         resp::put_command(&mut words, &[b"INFO", b"all"]);
-        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| {
-            let heard = match resp::reply(received, ANSWER_BYTES) {
+        line.continue_conversation(words, (PATIENCE_NS, NEVER), &mut |received, _| {
+            let heard = match resp::read_reply(received, ANSWER_BYTES) {
                 Ok(None) => return ReadStatus::Need,
                 Ok(Some((RespReply::Text(info), _))) => {
                     text = info;
@@ -75,5 +75,5 @@ fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: 
         })?;
         Ok(text)
     };
-    ask(endpoint, tls, Box::new(greet), Box::new(question))
+    poll_endpoint(endpoint, tls, Box::new(greet), Box::new(question))
 }

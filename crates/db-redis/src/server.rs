@@ -6,7 +6,8 @@ use crate::protocol::resp::RespReply;
 use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_db::cluster::{ClusterError, ProcessGroup};
 use dyno_db::servers::{
-    DatabaseServer, LaunchConfig, NotReady, ServerNode, check_answering, hosts, query, reserved,
+    DatabaseServer, LaunchConfig, NotReady, ServerNode, check_answering, join_hosts, join_query,
+    refuse_reserved,
 };
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -38,7 +39,7 @@ const RESERVED: [(&str, &str); 14] = [
 ];
 
 fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, LocalError> {
-    reserved(spec, &RESERVED)?;
+    refuse_reserved(spec, &RESERVED)?;
     let on = |on: bool| if on { "yes" } else { "no" }.to_owned();
     let mut lines = vec![
         ("bind", node.address.to_string()),
@@ -98,8 +99,9 @@ fn quoted(text: &str) -> String {
 
 /// `:password@` for a URI.
 fn login(spec: &ServerSpec) -> String {
-    password(spec)
-        .map_or(String::new(), |password| format!(":{}@", percent::encode(&password, percent::RESERVED)))
+    password(spec).map_or(String::new(), |password| {
+        format!(":{}@", percent::percent_encode(&password, percent::RESERVED))
+    })
 }
 
 impl From<RespError> for NotReady {
@@ -118,12 +120,12 @@ enum KeyCountError {
 }
 
 fn keys(spec: &ServerSpec, node: &ServerNode) -> Result<u64, KeyCountError> {
-    let mut client = Client::connect(node.socket(), password(spec).as_deref(), COUNTING)?;
-    let role = client.call(&["ROLE"])?;
+    let mut client = Client::connect(node.socket_address(), password(spec).as_deref(), COUNTING)?;
+    let role = client.send_command(&["ROLE"])?;
     match &role {
-        RespReply::List(words) if words.first().is_some_and(|word| word.text() == "master") => {
-            let size = client.call(&["DBSIZE"])?;
-            size.text().parse().map_err(|_| KeyCountError::Keys(size.text().to_owned()))
+        RespReply::List(words) if words.first().is_some_and(|word| word.as_text() == "master") => {
+            let size = client.send_command(&["DBSIZE"])?;
+            size.as_text().parse().map_err(|_| KeyCountError::Keys(size.as_text().to_owned()))
         }
         _ => Ok(0),
     }
@@ -148,22 +150,24 @@ impl DatabaseServer for RedisServer {
         node: &ServerNode,
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
-        let mut client = Client::connect(node.socket(), password(spec).as_deref(), ASKING)?;
-        let pong = client.call(&["PING"])?;
-        if pong.text() != "PONG" {
-            return Err(NotReady::NoPong(pong.text().to_owned()));
+        let mut client = Client::connect(node.socket_address(), password(spec).as_deref(), ASKING)?;
+        let pong = client.send_command(&["PING"])?;
+        if pong.as_text() != "PONG" {
+            return Err(NotReady::NoPong(pong.as_text().to_owned()));
         }
         let Some(started) = started else { return Ok(None) };
-        let info = client.call(&["INFO", "server"])?;
-        let own =
-            info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
+        let info = client.send_command(&["INFO", "server"])?;
+        let own = info
+            .as_text()
+            .lines()
+            .find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
         check_answering(own, node, started)
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
         let formed = (spec.topology == Topology::Cluster).then(|| "cluster=true".to_owned());
-        let query = query(spec, formed, ("reads=replica", "reads=any"));
-        format!("redis://{}{}{query}", login(spec), hosts(spec, nodes))
+        let query = join_query(spec, formed, ("reads=replica", "reads=any"));
+        format!("redis://{}{}{query}", login(spec), join_hosts(spec, nodes))
     }
 
     fn password(&self, spec: &ServerSpec) -> Option<String> {
@@ -177,22 +181,22 @@ impl DatabaseServer for RedisServer {
 
     fn save(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), LocalError> {
         nodes.iter().try_for_each(|node| {
-            let client = Client::connect(node.socket(), password(spec).as_deref(), SAVING);
-            let saved = client.and_then(|mut client| client.call(&["SAVE"]));
+            let client = Client::connect(node.socket_address(), password(spec).as_deref(), SAVING);
+            let saved = client.and_then(|mut client| client.send_command(&["SAVE"]));
             saved.map(drop).map_err(|why| LocalError::failed(&node.name, why))
         })
     }
 
     fn save_and_end(&self, spec: &ServerSpec, node: &ServerNode) -> bool {
-        let client = Client::connect(node.socket(), password(spec).as_deref(), ASKING);
+        let client = Client::connect(node.socket_address(), password(spec).as_deref(), ASKING);
         // The server closes the connection instead of answering; how it ended shows in its exit.
         client.is_ok_and(|mut client| client.send(&["SHUTDOWN", "SAVE"]).is_ok())
     }
 
     fn form(&self, group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         match group.spec.topology {
-            Topology::Cluster => cluster::form(group),
-            _ => cluster::replicate(group),
+            Topology::Cluster => cluster::form_cluster(group),
+            _ => cluster::replicate_first(group),
         }
     }
 

@@ -4,7 +4,9 @@ use crate::protocol::resp::RespReply;
 use crate::protocol::{ClusterTopology, ReadFrom, RedisDriver, RedisFacts, RedisOptions};
 use crate::{client, copies};
 use dyno_db::probe::FactsStep;
-use dyno_db::probe::{ProbeFailure, ReadStatus, Stop, advise, converse, first_that_answers};
+use dyno_db::probe::{
+    ProbeFailure, ReadStatus, Stop, add_login_advice, first_that_answers, open_conversation,
+};
 use dyno_db::protocol::REDIS;
 use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
@@ -39,12 +41,12 @@ impl Database for RedisDatabase {
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
-        Ok(target(RedisOptions::from_uri(uri)?))
+        Ok(open_options(RedisOptions::from_uri(uri)?))
     }
 }
 
 /// Values of a server's configuration; `None` where it does not tell them, or is reached by TLS or a Unix socket.
-pub fn configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[String; N]> {
+pub fn read_configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[String; N]> {
     const PATIENCE: Duration = Duration::from_secs(2);
     let options = RedisOptions::from_uri(uri).ok().filter(|options| options.tls.is_none())?;
     let Some(Address::Tcp(host, port)) = options.addresses.first() else { return None };
@@ -54,8 +56,8 @@ pub fn configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[Str
         client::Client::log_in(address, &client::ClientLogin { user, password, tls: None }, PATIENCE).ok()?;
     let mut all = Vec::new();
     for name in names {
-        match client.call(&["CONFIG", "GET", name]).ok()? {
-            RespReply::List(parts) => all.push(parts.get(1)?.text().to_owned()),
+        match client.send_command(&["CONFIG", "GET", name]).ok()? {
+            RespReply::List(parts) => all.push(parts.get(1)?.as_text().to_owned()),
             _ => return None,
         }
     }
@@ -63,7 +65,7 @@ pub fn configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[Str
 }
 
 /// A target with these options.
-pub fn target(options: RedisOptions) -> Box<dyn Target> {
+pub fn open_options(options: RedisOptions) -> Box<dyn Target> {
     Box::new(RedisTarget(Arc::new(options)))
 }
 
@@ -89,7 +91,7 @@ impl Target for RedisTarget {
 
     fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::ReplicatedStore>, Refused>> {
         Some(
-            copies::RedisSet::of(&self.0)
+            copies::RedisSet::from_options(&self.0)
                 .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::ReplicatedStore>),
         )
     }
@@ -109,11 +111,12 @@ fn probe(
     stop: Stop<'_>,
 ) -> Result<(ClusterTopology, RedisFacts), TargetError> {
     first_that_answers(&options.addresses, stop, |endpoint| {
-        let (mut topology, mut facts) = (ClusterTopology::single(endpoint.clone()), RedisFacts::default());
+        let (mut topology, mut facts) =
+            (ClusterTopology::single_node(endpoint.clone()), RedisFacts::default());
         let mut questions = Vec::new();
         RedisFacts::ask_all(options, &mut questions);
         let mut is_no_cluster = false;
-        let mut take = |received: &mut Vec<u8>, _: &mut Vec<u8>| match RedisFacts::take(
+        let mut take = |received: &mut Vec<u8>, _: &mut Vec<u8>| match RedisFacts::read_answers(
             options,
             &mut topology,
             received,
@@ -123,10 +126,10 @@ fn probe(
             FactsStep::Done => ReadStatus::Done,
             FactsStep::Refused(outcome, words) => {
                 is_no_cluster = outcome == Outcome::ClusterDown;
-                ReadStatus::Refused(advise(outcome, &words))
+                ReadStatus::Refused(add_login_advice(outcome, &words))
             }
         };
-        match converse(&REDIS, (tls, stop), endpoint, questions, &mut take) {
+        match open_conversation(&REDIS, (tls, stop), endpoint, questions, &mut take) {
             Ok(()) => Ok((topology, facts)),
             // A node that was taken out of its cluster: the other seeds may be in it.
             Err(ProbeFailure::Final(words)) if is_no_cluster => Err(ProbeFailure::Absent(words)),
@@ -149,15 +152,15 @@ pub(crate) struct OpenRedis {
 impl OpenRedis {
     /// Nodes that serve what the load asks, as many as are watched.
     pub(crate) fn serving(&self) -> Vec<&Endpoint> {
-        let all = self.topology.endpoints();
-        let serving = self.topology.serving(self.options.reads != ReadFrom::Primary);
+        let all = self.topology.known_endpoints();
+        let serving = self.topology.serving_nodes(self.options.reads != ReadFrom::Primary);
         serving.iter().filter_map(|node| all.get(usize::from(*node))).take(WATCHED).collect()
     }
 }
 
 impl OpenTarget for OpenRedis {
     fn info(&self) -> TargetInfo {
-        TargetInfo { database: self.facts.product(), wire: true, batches: true, ..TargetInfo::default() }
+        TargetInfo { database: self.facts.product_name(), wire: true, batches: true, ..TargetInfo::default() }
     }
 
     fn redacted(&self) -> String {
@@ -228,7 +231,7 @@ impl OpenTarget for OpenRedis {
     }
 
     fn process(&self) -> Option<(u32, String, &Endpoint)> {
-        let [endpoint] = self.topology.endpoints() else { return None };
+        let [endpoint] = self.topology.known_endpoints() else { return None };
         let program = self.facts.get("executable").and_then(|path| path.rsplit('/').next());
         let program = program.unwrap_or("redis-server").to_owned();
         Some((self.facts.get("process_id")?.parse().ok()?, program, endpoint))

@@ -58,7 +58,7 @@ struct Connected<T> {
 impl<T> Connected<T> {
     fn ask(&mut self) -> Result<T, Unreached> {
         let kept = self.line.take();
-        self.try_ask(kept).map_err(|failure| failure.at(&self.endpoint))
+        self.try_ask(kept).map_err(|failure| failure.at_endpoint(&self.endpoint))
     }
 
     fn try_ask(&mut self, kept: Option<ProbeConnection>) -> Result<T, ProbeFailure> {
@@ -77,7 +77,7 @@ impl<T> Connected<T> {
 }
 
 /// Asks an endpoint again and again: `greet` opens a connection's conversation, `question` asks.
-pub fn ask<T: 'static>(
+pub fn poll_endpoint<T: 'static>(
     endpoint: &Endpoint,
     tls: Option<Arc<TlsConfig>>,
     greet: LineTalk<()>,

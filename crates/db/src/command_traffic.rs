@@ -55,7 +55,7 @@ impl Unreported {
     }
 
     /// Adds what was exchanged for a request.
-    pub fn add(&mut self, request: &Request, more: Traffic) {
+    pub fn add_traffic(&mut self, request: &Request, more: Traffic) {
         if self.each {
             self.content.exchanged_for(request, more);
         }

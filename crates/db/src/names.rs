@@ -25,7 +25,7 @@ pub struct Names(Arc<Mutex<BTreeMap<String, NameLookup>>>);
 
 impl Names {
     /// The endpoint of `host:port` as members name each other; unresolved as long as the name leads nowhere.
-    pub fn endpoint(&self, name: &str) -> Endpoint {
+    pub fn resolve_endpoint(&self, name: &str) -> Endpoint {
         let (host, port) = name.rsplit_once(':').unwrap_or((name, "27017"));
         let host = host.trim_matches(['[', ']']);
         let address = match (port.parse(), host.parse::<IpAddr>()) {
@@ -34,7 +34,7 @@ impl Names {
             (Err(_), _) => None,
         };
         let found = |address| Endpoint::Tcp { host: host.to_owned(), address };
-        address.map_or_else(|| Endpoint::unresolved(host), found)
+        address.map_or_else(|| Endpoint::unresolved_host(host), found)
     }
 
     /// Returns whether a name is being looked up.
@@ -77,17 +77,19 @@ mod tests {
     #[test]
     fn names_are_looked_up_beside_the_load() {
         let names = Names::default();
-        assert_eq!(address(&names.endpoint("127.0.0.1:5")), "127.0.0.1:5".parse().unwrap());
-        assert_eq!(address(&names.endpoint("[::1]:5")), "[::1]:5".parse().unwrap());
+        assert_eq!(address(&names.resolve_endpoint("127.0.0.1:5")), "127.0.0.1:5".parse().unwrap());
+        assert_eq!(address(&names.resolve_endpoint("[::1]:5")), "[::1]:5".parse().unwrap());
         assert!(!names.is_under_way("localhost:7"));
-        assert!(names.endpoint("localhost:7").is_unresolved());
-        assert!(names.endpoint("nowhere.invalid:7").is_unresolved());
+        assert!(names.resolve_endpoint("localhost:7").is_unresolved());
+        assert!(names.resolve_endpoint("nowhere.invalid:7").is_unresolved());
         let begun = Instant::now();
-        while names.endpoint("localhost:7").is_unresolved() && begun.elapsed() < Duration::from_secs(30) {
+        while names.resolve_endpoint("localhost:7").is_unresolved()
+            && begun.elapsed() < Duration::from_secs(30)
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(address(&names.endpoint("localhost:7")).port(), 7);
+        assert_eq!(address(&names.resolve_endpoint("localhost:7")).port(), 7);
         assert!(!names.is_under_way("localhost:7"));
-        assert!(names.endpoint("nowhere.invalid:7").is_unresolved());
+        assert!(names.resolve_endpoint("nowhere.invalid:7").is_unresolved());
     }
 }

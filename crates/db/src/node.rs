@@ -28,12 +28,12 @@ pub struct ServerNode {
 
 impl ServerNode {
     /// Where it is reached.
-    pub fn socket(&self) -> SocketAddr {
+    pub fn socket_address(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
 
     /// Where it says what happens.
-    pub fn log(&self) -> PathBuf {
+    pub fn log_path(&self) -> PathBuf {
         self.home.join("log")
     }
 }

@@ -48,7 +48,7 @@ pub fn first_that_answers<T>(
             failures.push(STOPPED.into());
             break;
         }
-        let endpoint = match resolve(address) {
+        let endpoint = match resolve_address(address) {
             Ok(endpoint) => endpoint,
             Err(error) => {
                 failures.push(error.to_string());
@@ -63,12 +63,12 @@ pub fn first_that_answers<T>(
                 return Ok(found);
             }
             Err(failure @ (ProbeFailure::Final(_) | ProbeFailure::Own(_))) => {
-                let error = failure.of(&endpoint);
+                let error = failure.into_target_error(&endpoint);
                 tracing::debug!(%endpoint, %error, "the server cannot be used");
                 return Err(error);
             }
             Err(failure) => {
-                let error = failure.at(&endpoint).to_string();
+                let error = failure.at_endpoint(&endpoint).to_string();
                 let after_ms = begun.elapsed().as_millis() as u64;
                 // Callers that wait for a server to be ready ask often: they say themselves what comes of it.
                 tracing::debug!(%endpoint, after_ms, error, "the server has not answered");
@@ -105,7 +105,7 @@ impl From<ResolveError> for TargetError {
 ///
 /// # Errors
 /// The name cannot be looked up, or has no address.
-pub fn resolve(address: &Address) -> Result<Endpoint, ResolveError> {
+pub fn resolve_address(address: &Address) -> Result<Endpoint, ResolveError> {
     match address {
         Address::Unix(path) => Ok(Endpoint::Unix(path.clone())),
         Address::Tcp(host, port) => {
@@ -150,15 +150,15 @@ pub struct Unreached {
 
 impl ProbeFailure {
     /// The same of a server there.
-    pub fn at(self, endpoint: &Endpoint) -> Unreached {
+    pub fn at_endpoint(self, endpoint: &Endpoint) -> Unreached {
         Unreached { endpoint: endpoint.clone(), source: self }
     }
 
     /// The same as the end of an attempt to use a target.
-    pub fn of(self, endpoint: &Endpoint) -> TargetError {
+    pub fn into_target_error(self, endpoint: &Endpoint) -> TargetError {
         match self {
             ProbeFailure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
-            other => TargetError::Unreachable(other.at(endpoint).to_string()),
+            other => TargetError::Unreachable(other.at_endpoint(endpoint).to_string()),
         }
     }
 }
@@ -187,7 +187,7 @@ pub enum ReadStatus {
 /// Connects, says `opening`, and hands all that is received to `hear` until it has heard enough. `hear` takes away what
 /// it has used and appends what is to be said next. Where nothing comes back, or the server closes the connection, it is
 /// looked for what else it may speak than `protocol`.
-pub fn converse(
+pub fn open_conversation(
     protocol: &'static ProtocolMark,
     (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
@@ -196,15 +196,15 @@ pub fn converse(
 ) -> Result<(), ProbeFailure> {
     let mut line = ProbeConnection::open(tls, endpoint)?;
     if tls.is_some() {
-        return line.converse(opening, (PATIENCE_NS, stop), hear);
+        return line.continue_conversation(opening, (PATIENCE_NS, stop), hear);
     }
-    match line.converse(opening, (SILENCE_NS, stop), hear) {
+    match line.continue_conversation(opening, (SILENCE_NS, stop), hear) {
         Err(ProbeFailure::Silent(_)) if !stop() => match detect_protocol(endpoint) {
             DetectedProtocol::Known(found) if found != protocol => {
                 Err(ProbeFailure::Final(wrong_protocol(protocol, found, endpoint)))
             }
             // It is slow: what it says may still come.
-            _ => line.converse(Vec::new(), (PATIENCE_NS, stop), hear),
+            _ => line.continue_conversation(Vec::new(), (PATIENCE_NS, stop), hear),
         },
         Err(ProbeFailure::Closed(why)) => Err(match detect_protocol(endpoint) {
             DetectedProtocol::Known(found) if found != protocol => {
@@ -251,7 +251,7 @@ impl ProbeConnection {
 
     /// Says `words` once connected, and hands all that is received to `hear` until it has heard enough, for so many
     /// nanoseconds and until the caller stops it.
-    pub fn converse(
+    pub fn continue_conversation(
         &mut self,
         words: Vec<u8>,
         (patience_ns, stop): (u64, Stop<'_>),
@@ -287,7 +287,11 @@ impl ProbeConnection {
 
     /// Says `words` once connected, within so many nanoseconds and until the caller stops it. Nothing is awaited but the
     /// connection.
-    pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), ProbeFailure> {
+    pub fn send_words(
+        &mut self,
+        words: Vec<u8>,
+        (patience_ns, stop): (u64, Stop<'_>),
+    ) -> Result<(), ProbeFailure> {
         let mut patience = Patience::new(monotonic_ns(), patience_ns, LOOK_NS);
         self.unsent = words;
         loop {
@@ -378,7 +382,7 @@ impl ProbeConnection {
 }
 
 /// Adds to a refused login what to do about it.
-pub fn advise(outcome: Outcome, words: &str) -> String {
+pub fn add_login_advice(outcome: Outcome, words: &str) -> String {
     match outcome {
         Outcome::Forbidden if words.starts_with("NOAUTH") => {
             format!(
@@ -429,12 +433,13 @@ mod tests {
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
         let Ok(mut line) = ProbeConnection::open(None, &endpoint) else { panic!("no connection") };
         let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| ReadStatus::Need;
-        let silent = line.converse(b"hello".to_vec(), (1_000_000, NEVER), &mut need);
+        let silent = line.continue_conversation(b"hello".to_vec(), (1_000_000, NEVER), &mut need);
         assert!(matches!(silent, Err(ProbeFailure::Silent(_))));
         // Unread words make the end of the connection a reset.
         drop(listener.accept().unwrap());
         drop(listener);
-        let cut = line.converse(b"again".to_vec(), (1_000_000_000, NEVER), &mut need).unwrap_err();
+        let cut =
+            line.continue_conversation(b"again".to_vec(), (1_000_000_000, NEVER), &mut need).unwrap_err();
         assert!(matches!(cut, ProbeFailure::Closed(_)), "not told apart");
         assert!(!cut.to_string().contains("TLS"));
     }

@@ -40,8 +40,8 @@ pub static MONGODB: ProtocolMark = ProtocolMark {
         // No flags, one section with a document.
         out.extend_from_slice(&[0; 5]);
         let document = bson::open(&mut out);
-        bson::int32(&mut out, "isMaster", 1);
-        bson::string(&mut out, "$db", "admin");
+        bson::put_int32(&mut out, "isMaster", 1);
+        bson::put_string(&mut out, "$db", "admin");
         bson::close(&mut out, document);
         let length = out.len() as i32;
         out[..4].copy_from_slice(&length.to_le_bytes());

@@ -163,25 +163,25 @@ pub fn check_answering(
 ) -> Result<Option<u32>, NotReady> {
     match own {
         Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
-            Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
+            Err(NotReady::AnotherProcess { other, socket: node.socket_address(), pid })
         }
         own => Ok(own),
     }
 }
 
 /// Hosts and ports of those that clients are told of, separated by commas.
-pub fn hosts(spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
+pub fn join_hosts(spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
     let asked = |node: &&&ServerNode| match (spec.topology, spec.part(node.number as u32)) {
         // The primary knows the copies.
         (Topology::Replication, _) => node.number == 0,
         (Topology::Sharded, part) => part == Part::Router,
         _ => true,
     };
-    nodes.iter().filter(asked).map(|node| node.socket().to_string()).collect::<Vec<_>>().join(",")
+    nodes.iter().filter(asked).map(|node| node.socket_address().to_string()).collect::<Vec<_>>().join(",")
 }
 
 /// `?a&b` of the options that are there; `reads` are its words for reading from replicas alone and from all.
-pub fn query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &str)) -> String {
+pub fn join_query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &str)) -> String {
     let reads = match spec.reads {
         Reads::Primary => None,
         Reads::Replica => Some(reads.0.to_owned()),
@@ -195,7 +195,7 @@ pub fn query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &str)) -> 
 ///
 /// # Errors
 /// Names the setting and what to use instead.
-pub fn reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalError> {
+pub fn refuse_reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalError> {
     let found = keys.iter().find(|(key, _)| spec.options.contains_key(*key));
     match found {
         Some((key, instead)) => {
@@ -206,7 +206,7 @@ pub fn reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalErr
 }
 
 /// Flags `--name=value`, the options' after the others, which they replace.
-pub fn flags(own: &[(&str, String)], spec: &ServerSpec) -> Vec<String> {
+pub fn launch_flags(own: &[(&str, String)], spec: &ServerSpec) -> Vec<String> {
     let kept = own.iter().filter(|(name, _)| !spec.options.contains_key(*name));
     let mut flags: Vec<String> = kept.map(|(name, value)| format!("--{name}={value}")).collect();
     flags.extend(spec.options.iter().map(|(name, value)| format!("--{name}={value}")));

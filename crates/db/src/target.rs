@@ -31,7 +31,7 @@ pub struct Scheme {
 
 impl Scheme {
     /// A scheme whose URIs name no server.
-    pub const fn store(name: &'static str, form: &'static str) -> Self {
+    pub const fn store_scheme(name: &'static str, form: &'static str) -> Self {
         Scheme { name, form, login: LoginForm::None }
     }
 }
@@ -161,7 +161,7 @@ impl dyn Target {
     ///
     /// # Errors
     /// As [`Target::open`].
-    pub fn look(&self, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
+    pub fn open_for_look(&self, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
         self.open(Arc::new(Nothing), stop)
     }
 
@@ -278,7 +278,7 @@ pub trait OpenTarget: Any + Send + Sync {
 
 impl dyn OpenTarget {
     /// Product and version.
-    pub fn database(&self) -> String {
+    pub fn database_name(&self) -> String {
         self.info().database
     }
 
@@ -288,7 +288,7 @@ impl dyn OpenTarget {
     }
 
     /// Requests on a connection at a time: as many as are wanted, or one.
-    pub fn pipeline(&self, wanted: usize) -> usize {
+    pub fn usable_pipeline(&self, wanted: usize) -> usize {
         if self.pipelines() { wanted } else { 1 }
     }
 

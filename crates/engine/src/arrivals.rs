@@ -5,7 +5,7 @@
 //! exponentials (time change of a Poisson process). A load thread keeps every `stripes`-th arrival; for Poisson it
 //! still walks the global gap sequence, so that N threads apply what one would.
 
-use dyno_types::rng::{Purpose, draw, unit};
+use dyno_types::rng::{Purpose, draw_at, unit_interval};
 use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
 
 const NS: f64 = 1e9;
@@ -239,7 +239,7 @@ impl Schedule {
     }
 
     fn gap(&self, index: u64) -> f64 {
-        -(1.0 - unit(draw(self.seed, index, Purpose::Arrival))).ln()
+        -(1.0 - unit_interval(draw_at(self.seed, index, Purpose::Arrival))).ln()
     }
 
     fn skip_to(&mut self, index: u64) {

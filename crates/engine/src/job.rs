@@ -5,7 +5,7 @@ use crate::net::monotonic_ns;
 use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, DRAIN_NS, PIPELINE, THREADS};
-use dyno_types::rng::{Purpose, draw, unit};
+use dyno_types::rng::{Purpose, draw_at, unit_interval};
 use dyno_workload::{Frontier, Workload};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -74,7 +74,7 @@ pub struct Retry {
 impl Retry {
     /// The pause before attempt number `attempt` of the record with this seed.
     pub(crate) fn pause_ns(&self, seed: u64, attempt: u64) -> u64 {
-        let spread = 0.8 + 0.4 * unit(draw(seed, attempt, Purpose::Jitter));
+        let spread = 0.8 + 0.4 * unit_interval(draw_at(seed, attempt, Purpose::Jitter));
         (self.pause_ns as f64 * spread) as u64
     }
 }

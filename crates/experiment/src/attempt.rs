@@ -54,23 +54,23 @@ impl OneRun<'_> {
         match made {
             Ok((None, _)) => (record, None),
             Ok((Some(summary), window)) => {
-                let measured = summary.measured();
+                let measured = summary.measured_phase();
                 record.throughput =
                     window.map(|found| found.figure).or(measured.map(|phase| phase.throughput));
                 record.window = window;
                 record.offered = measured.and_then(|phase| phase.offered);
-                record.overloaded = summary.verdict.says("overload");
+                record.overloaded = summary.verdict.speaks_against("overload");
                 // A tuning's objective is no threshold: it only says what was measured.
                 let objective = self.objective();
                 let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());
                 let bound: Vec<&Threshold> = bound.collect();
-                record.passed = !bound.iter().any(|t| summary.misses(t));
+                record.passed = !bound.iter().any(|t| summary.misses_threshold(t));
                 record.too_close = bound.iter().any(|t| t.too_close);
                 record.margin = bound.iter().filter_map(|t| t.margin).reduce(f64::min);
                 let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
                 record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
                 record.trust = summary.verdict.trust.name().into();
-                record.words = summary.verdict.worst().map_or(String::new(), |r| r.text.clone());
+                record.words = summary.verdict.worst_reason().map_or(String::new(), |r| r.text.clone());
                 if summary.status == Status::Interrupted {
                     record.status = RunStatus::Interrupted;
                 }
@@ -139,14 +139,14 @@ impl OneRun<'_> {
 
     /// The cell's experiment with the point put in.
     fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        let (spec, tree) = self.cell.at(&self.point.sets).map_err(Failed::other)?;
+        let (spec, tree) = self.cell.at_point(&self.point.sets).map_err(Failed::other)?;
         Ok((Experiment { repetition: Some(self.point.draw), ..spec }, tree))
     }
 
     /// Objective of a tuning, as a condition.
     fn objective(&self) -> Option<String> {
         match &self.cell.spec.strategy {
-            Some(Strategy::Tune(tune)) => Some(tune.measured()),
+            Some(Strategy::Tune(tune)) => Some(tune.measured_objective()),
             _ => None,
         }
     }

@@ -24,7 +24,7 @@ pub fn check(plan: &ExperimentPlan, read_work: ReadWork<'_>) -> Result<(), TreeE
         }
         of_cell(cell, read_work).map_err(|mut error| {
             if plan.cells.len() > 1 {
-                error.text = format!("{} (cell {}: {})", error.text, cell.number, cell.label());
+                error.text = format!("{} (cell {}: {})", error.text, cell.number, cell.levels_label());
             }
             error
         })?;
@@ -58,7 +58,7 @@ fn of_cell(cell: &MatrixCell, read_work: ReadWork<'_>) -> Result<(), TreeError> 
 /// An error at a key: that which the words name first, or `key`.
 fn named(tree: &Node, key: &str, words: &str) -> TreeError {
     match words.split_once(": ") {
-        Some((own, text)) if tree.find(own).is_some() => placed(tree, own, text.to_owned()),
+        Some((own, text)) if tree.find_path(own).is_some() => placed(tree, own, text.to_owned()),
         _ => placed(tree, key, words.to_owned()),
     }
 }
@@ -67,11 +67,11 @@ fn named(tree: &Node, key: &str, words: &str) -> TreeError {
 pub(super) fn placed(tree: &Node, key: &str, text: String) -> TreeError {
     let mut at = key;
     let node = loop {
-        match (tree.find(at), at.rsplit_once('.')) {
+        match (tree.find_path(at), at.rsplit_once('.')) {
             (Some(node), _) => break node,
             (None, Some((above, _))) => at = above,
             (None, None) => break tree,
         }
     };
-    node.error(key, text)
+    node.error_at(key, text)
 }

@@ -144,10 +144,10 @@ pub(crate) fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_config::experiment::plan;
+    use dyno_config::experiment::read_plan;
 
     fn of(text: &str) -> VolumeKey {
-        let plan = plan(text, "x.yaml", &[]).unwrap();
+        let plan = read_plan(text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
         key(spec, spec.server.as_ref().unwrap(), "7.0").unwrap()
     }

@@ -12,7 +12,7 @@
 
 use crate::hooks::HookError;
 use crate::journal::{Entry, OpenJournal, RunRecord, RunStatus};
-use dyno_config::experiment::{ExperimentPlan, masked, masked_set};
+use dyno_config::experiment::{ExperimentPlan, mask_text, masked_set};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
@@ -141,7 +141,7 @@ pub fn verified_holder(path: &Path) -> Result<Option<u32>, DirectoryError> {
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
         return Ok(None);
     }
-    let text = bounded::text(lock, LINE_BYTES as u64).map_err(io_error(&name))?;
+    let text = bounded::read_text(lock, LINE_BYTES as u64).map_err(io_error(&name))?;
     let mut words = text.split_whitespace();
     let pid = words.next().and_then(|pid| pid.parse().ok());
     let started = words.next().map(str::parse::<u64>);
@@ -200,7 +200,11 @@ impl Directory {
         let cells = plan
             .cells
             .iter()
-            .map(|cell| CellRecord { number: cell.number, label: cell.label(), levels: cell.levels.clone() })
+            .map(|cell| CellRecord {
+                number: cell.number,
+                label: cell.levels_label(),
+                levels: cell.levels.clone(),
+            })
             .collect();
         let record = ExperimentRecord {
             version: VERSION,
@@ -215,10 +219,10 @@ impl Directory {
             cells,
             runs: plan.runs.len(),
             searches: plan.cells.iter().any(|cell| cell.spec.strategy.is_some()),
-            text: Some(hash(&masked(text))),
+            text: Some(hash(&mask_text(text))),
         };
         let yaml = path.join("experiment.yaml");
-        trusted::write(&yaml, masked(text).as_bytes()).map_err(io_error(&yaml))?;
+        trusted::write(&yaml, mask_text(text).as_bytes()).map_err(io_error(&yaml))?;
         let json = path.join("experiment.json");
         let words = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
         trusted::write(&json, conceal_json(&words).as_bytes()).map_err(io_error(&json))?;

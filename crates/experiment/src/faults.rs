@@ -11,7 +11,7 @@ use crate::proxy::{Proxy, Treatment};
 use dyno_analysis::faults::InjectedFault;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On};
-use dyno_config::experiment::faults::{Planned as PlannedFault, schedule as schedule_faults};
+use dyno_config::experiment::faults::{Planned as PlannedFault, schedule_faults};
 use dyno_config::server::Topology;
 use dyno_engine::Control;
 use dyno_hosts::remote::remote_agent::RemoteAgent;
@@ -237,7 +237,7 @@ impl FaultInjector<'_> {
         let fault = &self.faults[planned.fault];
         let which =
             if fault.times > 1 { format!(" ({} of {})", planned.time, fault.times) } else { String::new() };
-        format!("{}{which} {}", planned.fault + 1, fault.words())
+        format!("{}{which} {}", planned.fault + 1, fault.describe_fault())
     }
 
     fn begin(&mut self, planned: PlannedFault, begun: SystemTime) {
@@ -254,7 +254,7 @@ impl FaultInjector<'_> {
                 self.done.events.push((at, "fault_begin", format!("{words}: {means}")));
                 self.done.happened.push(InjectedFault {
                     number: planned.fault + 1,
-                    fault: fault.words(),
+                    fault: fault.describe_fault(),
                     means,
                     begin_s: since(begun, at),
                     end_s: None,

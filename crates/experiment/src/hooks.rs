@@ -115,7 +115,7 @@ fn one(
         .map_err(|source| HookFailure::Log { path: path.clone(), source })?;
     let _ = writeln!(log, "$ {}", mask_arguments(words).join(" "));
     let err = log.try_clone()?;
-    let mut command = child::command(program);
+    let mut command = child::clean_command(program);
     command.args(arguments).envs(environment.iter().cloned());
     command.stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
     let mut child = command.spawn().map_err(HookFailure::Start)?;

@@ -101,7 +101,7 @@ impl Hosts {
 
 fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, Failed> {
     let Some(path) = &ssh.inventory else {
-        return Ok(names.iter().map(|name| InventoryHost::named(name)).collect());
+        return Ok(names.iter().map(|name| InventoryHost::named_host(name)).collect());
     };
     let text = bounded::text_file(path, TEXT_BYTES)
         .map_err(|e| LocalError::failed(format!("ssh.inventory: {path}"), e))?;
@@ -110,7 +110,7 @@ fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, Failed> {
     for name in names {
         all.extend(
             inventory
-                .select(name)
+                .select_hosts(name)
                 .map_err(|why| LocalError::failed(format!("ssh.inventory: {path}"), why))?,
         );
     }

@@ -86,7 +86,7 @@ fn stand(
     load: bool,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<dyno_rundir::schema::Summary>, Failed> {
-    let (spec, shown) = (&one.cell.spec, one.cell.shown().map_err(Failed::other)?);
+    let (spec, shown) = (&one.cell.spec, one.cell.masked_tree().map_err(Failed::other)?);
     let logs = one.dir.with_extension("server");
     std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
     let target = provision(spec, one, &logs)?;

@@ -199,10 +199,10 @@ fn run(
         point: point.label.clone(),
         dir: shown,
     })?;
-    log::leave();
+    log::keep_waiting();
     tracing::info!(
         cell = cell.number,
-        levels = cell.label(),
+        levels = cell.levels_label(),
         repetition = point.repetition,
         point = point.label,
         dir = %dir.display(),
@@ -224,7 +224,7 @@ fn run(
         tracing::error!(reason = record.words, "the run has failed");
     }
     // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
-    let _ = log::rest(&one.dir.with_extension("server"));
+    let _ = log::end_run(&one.dir.with_extension("server"));
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());
     Ok(record)
@@ -447,7 +447,7 @@ fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     // A masked value is no secret of kubectl's; unquoted, YAML takes it for an alias.
     let (text, sets) =
         (text.replace(MASK, "masked"), record.sets.iter().map(|set| set.replace(MASK, "masked")));
-    let plan = dyno_config::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
+    let plan = dyno_config::experiment::read_plan(&text, &record.path, &sets.collect::<Vec<_>>())
         .map_err(|e| refused(e.to_string()))?;
     let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
     dyno_hosts::kubernetes::run_pods::clean(journal, &known, &record.cwd)

@@ -30,7 +30,7 @@ impl OneRun<'_> {
         vec![
             ("DYNO_RUN_DIR".into(), self.dir.display().to_string()),
             ("DYNO_CELL".into(), self.cell.number.to_string()),
-            ("DYNO_CELL_LABEL".into(), self.cell.label()),
+            ("DYNO_CELL_LABEL".into(), self.cell.levels_label()),
             ("DYNO_REPETITION".into(), self.point.repetition.to_string()),
         ]
     }

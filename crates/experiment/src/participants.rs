@@ -61,7 +61,7 @@ fn merged(all: Vec<Named>) -> Vec<Named> {
             (own, more) => own.or(more),
         };
         let (known, more) = (&mut plan.host, other.host);
-        known.role = known.role.and(more.role);
+        known.role = known.role.and_role(more.role);
         known.local |= more.local;
         known.spins |= more.spins;
         known.cores = known.cores.or(more.cores);
@@ -119,7 +119,7 @@ impl Participants<'_> {
             None => {
                 let mut plan = HostPlan::local(self.environment, role);
                 plan.workers = vec![at];
-                plan.host.spins = self.spec.client.wait.spins(false);
+                plan.host.spins = self.spec.client.wait.does_spin(false);
                 Named { boot_id: boot_id_of(self.environment), plan, ..Named::default() }
             }
         });
@@ -139,7 +139,7 @@ impl Participants<'_> {
             cores: Some(seen.cores as f64).filter(|cores| *cores > 0.0),
             clock_ns: Some(seen.clock_ns),
             clock_source: Some(seen.clock_source).filter(|source| !source.is_empty()),
-            spins: self.spec.client.wait.spins(false),
+            spins: self.spec.client.wait.does_spin(false),
             ..PhaseHost::default()
         };
         // A pod does not see the other processes of its node.

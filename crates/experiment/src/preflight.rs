@@ -33,7 +33,7 @@ pub struct UnmetRequirement {
 
 impl UnmetRequirement {
     fn of((refused, error): (bool, TreeError), cell: usize) -> Self {
-        let (place, key) = (error.place(), error.key().to_owned());
+        let (place, key) = (error.place_text(), error.written_key().to_owned());
         UnmetRequirement { place, key, refused, text: error.text, cells: vec![cell] }
     }
 
@@ -186,7 +186,7 @@ fn server_here(spec: &Experiment) -> Option<&ServerSpec> {
 
 /// What the version of a cell's program does not have. Asks the program for its version, once.
 fn absent_in_version(spec: &Experiment, machine: &Machine, known: &mut Versions) -> Option<String> {
-    let server = server_here(spec).filter(|server| server.kind.rules().has_engines())?;
+    let server = server_here(spec).filter(|server| server.kind.server_rules().has_engines())?;
     let program = program(server, machine).ok()?;
     let version = match known.get(&program) {
         Some(version) => version.clone(),
@@ -196,7 +196,7 @@ fn absent_in_version(spec: &Experiment, machine: &Machine, known: &mut Versions)
             version
         }
     };
-    let absences = server.kind.rules().absences(server, &version);
+    let absences = server.kind.server_rules().absences(server, &version);
     let all: Vec<String> = absences.iter().map(|absence| format!("server.{absence}")).collect();
     (!all.is_empty())
         .then(|| format!("{}: {}; server.program names another", program.display(), all.join("; ")))
@@ -207,7 +207,7 @@ pub fn missing_engines(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingPr
     let mut known: BTreeMap<(PathBuf, String), EngineTrial> = BTreeMap::new();
     let mut versions = BTreeMap::new();
     each(cells, |spec| {
-        let server = server_here(spec).filter(|server| server.kind.rules().has_engines())?;
+        let server = server_here(spec).filter(|server| server.kind.server_rules().has_engines())?;
         let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
         // It is reported already, and need not be started for that.
         if absent_in_version(spec, machine, &mut versions).is_some() {
@@ -250,7 +250,7 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         return Some(format!(
             "{}: {}; --set server.program=PATH names a program, --set server.kind=KIND another server",
             missing.trim_end_matches(" (program: names one)"),
-            server.kind.rules().remedy()
+            server.kind.server_rules().remedy()
         ));
     }
     let uri = spec.target.as_deref().unwrap_or("spawn:");
@@ -259,10 +259,10 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         if find_server(wanted).is_some() {
             return None;
         }
-        let programs: Vec<&str> = meant(wanted).map(|kind| kind.program()).collect();
+        let programs: Vec<&str> = meant(wanted).map(|kind| kind.program_name()).collect();
         let named = if programs.is_empty() { kind.to_owned() } else { programs.join(", ") };
         return Some(format!("no server on PATH ({named}); --set target=URI names one that runs"));
     }
     let scheme = uri.split(':').next().unwrap_or_default();
-    dyno_db_embedded::KINDS.iter().find(|kind| kind.scheme == scheme)?.missing()
+    dyno_db_embedded::KINDS.iter().find(|kind| kind.scheme == scheme)?.describe_missing()
 }

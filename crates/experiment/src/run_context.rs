@@ -205,7 +205,7 @@ impl<'a> RunContext<'a> {
             return Err(Failed::Interrupted);
         }
         // Messages that follow are of the run that measures.
-        run_log::leave();
+        run_log::keep_waiting();
         Ok((summary, ended.phase.seconds))
     }
 
@@ -235,16 +235,16 @@ impl<'a> RunContext<'a> {
         let facts = self.facts(&pool).unwrap_or_else(|_| self.target.facts());
         let session = &mut conductor.session;
         if let Some(writer) = session.writer() {
-            died.iter().for_each(|words| writer.event("server", words));
+            died.iter().for_each(|words| writer.write_event("server", words));
             // Counters of limits say most at the end.
-            writer.update(|run| run.facts.extend(facts));
+            writer.update_run(|run| run.facts.extend(facts));
             if let Some(skew_ns) = pool.start_skew() {
                 let skew = format!("{:.3} ms", skew_ns as f64 / 1e6);
-                writer.update(|run| drop(run.facts.insert("workers.start_skew".into(), skew)));
+                writer.update_run(|run| drop(run.facts.insert("workers.start_skew".into(), skew)));
             }
             for (worker, clock) in pool.clocks() {
                 let (offset, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
-                writer.update(|run| {
+                writer.update_run(|run| {
                     run.facts
                         .insert(format!("{worker}.clock"), format!("{offset:+.3} ms, within {bound:.3} ms"));
                 });
@@ -318,7 +318,7 @@ impl<'a> RunContext<'a> {
             volume.used()?;
             let words = volume.words();
             tracing::info!(volume = words, "it is known what the servers begin with");
-            session.writer().into_iter().for_each(|writer| writer.event("volume", &words));
+            session.writer().into_iter().for_each(|writer| writer.write_event("volume", &words));
         }
         let reach = self.target.reach(workers, logs, &self.run.control);
         self.run.measured(spec, work, pairs, session, reach, observer)
@@ -451,7 +451,7 @@ impl<'a> RunContext<'a> {
         let client = &spec.client;
         let words = ["worker", "--stdio"];
         if client.placement.is_nothing() && client.limits.is_nothing() {
-            let mut command = child::command(self.run.program);
+            let mut command = child::clean_command(self.run.program);
             command.args(words);
             return Ok((command, Vec::new()));
         }

@@ -36,7 +36,7 @@ impl OneRun<'_> {
         let measured = work.measure()?;
         let conditions = conditions(spec, measured.workload.metrics())?;
         Ok(SessionPlan {
-            title: format!("{}, {}", work.name(), self.cell.label()),
+            title: format!("{}, {}", work.name(), self.cell.levels_label()),
             target: pool.shown.join(" "),
             started: jiff::Timestamp::now().to_string(),
             conditions,
@@ -60,9 +60,9 @@ impl OneRun<'_> {
             key: key.to_owned(),
             source,
         };
-        let mut settings = vec![setting("cell", &self.cell.label(), "derived".into())];
+        let mut settings = vec![setting("cell", &self.cell.levels_label(), "derived".into())];
         settings.push(setting("repetition", &self.point.repetition.to_string(), "derived".into()));
-        let leaves = shown.leaves();
+        let leaves = shown.list_leaves();
         settings.extend(leaves.iter().map(|(key, value, origin)| Setting {
             key: key.clone(),
             value: value.clone(),
@@ -211,7 +211,7 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
         }
         Some(Strategy::Tune(tune)) => {
             all.extend(of("strategy.tune.constraints", &tune.constraints));
-            all.extend(of("strategy.tune.objective", &[tune.measured()]));
+            all.extend(of("strategy.tune.objective", &[tune.measured_objective()]));
         }
         _ => {}
     }

@@ -89,7 +89,7 @@ impl Traces {
         let clock = all.clock();
         session.on_epoch(move |epoch, warmup| clock.begin(epoch, warmup));
         // Without a run directory there is no place for what they print.
-        let Some(dir) = session.writer().map(|writer| writer.path().to_owned()) else { return Ok(all) };
+        let Some(dir) = session.writer().map(|writer| writer.run_path().to_owned()) else { return Ok(all) };
         for (at, trace) in wanted {
             let number = at + 1;
             let refuse = |source| TraceError { number, source };
@@ -172,7 +172,7 @@ impl TraceWindow {
             OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(named)?;
         let errors = log.try_clone().map_err(named)?;
         let (program, arguments) = self.trace.command.split_first().ok_or(TraceFailure::Empty)?;
-        let mut command = child::command(program);
+        let mut command = child::clean_command(program);
         command.args(arguments).envs(self.environment.iter().cloned()).process_group(0);
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn()?;

@@ -24,7 +24,7 @@ fn field(tune: &Tune, seed: u64) -> Vec<Configuration> {
     let mut columns: Vec<(String, Vec<String>)> = Vec::new();
     for (key, levels) in &tune.parameters {
         // They have been checked.
-        let values = levels.values().unwrap_or_default();
+        let values = levels.level_values().unwrap_or_default();
         // Levels in turn, then shuffled: each occurs equally often, and no two parameters move together.
         let mut column: Vec<String> =
             (0..count).map(|i| values[i * values.len() / count.max(1) % values.len()].clone()).collect();
@@ -137,7 +137,7 @@ pub(super) fn found(plan: &ExperimentPlan, ended: &[RunRecord]) -> Vec<TunedCell
         let Some(Strategy::Tune(tune)) = &cell.spec.strategy else { return None };
         let runs: Vec<&RunRecord> = ended.iter().filter(|run| run.cell == cell.number).collect();
         let found = report(tune, cell.spec.seed, &runs)?;
-        Some(TunedCell { cell: cell.number, label: cell.label(), found })
+        Some(TunedCell { cell: cell.number, label: cell.levels_label(), found })
     };
     plan.cells.iter().filter_map(of).collect()
 }
@@ -181,7 +181,7 @@ fn effects(tune: &Tune, field: &[Configuration], all: &[ConfigurationRuns<'_>]) 
     let mut effects: Vec<Effect> = Vec::new();
     for (key, levels) in &tune.parameters {
         let mut means = Vec::new();
-        for level in levels.values().unwrap_or_default() {
+        for level in levels.level_values().unwrap_or_default() {
             let with =
                 |s: &&ConfigurationRuns<'_>| field[s.number].iter().any(|(k, v)| k == key && *v == level);
             means.extend(mean(all.iter().filter(with).filter_map(first)).map(|mean| (level, mean)));
@@ -206,7 +206,7 @@ mod tests {
     fn tune() -> Tune {
         let text = "strategy: {tune: {parameters: {server.options.a: [1, 2, 4, 8], server.options.b: [x, y]}}}\n\
                     server: {kind: redis}\n";
-        let plan = dyno_config::experiment::plan(text, "x.yaml", &[]).unwrap();
+        let plan = dyno_config::experiment::read_plan(text, "x.yaml", &[]).unwrap();
         match plan.base.strategy {
             Some(Strategy::Tune(tune)) => tune,
             other => panic!("{other:?}"),

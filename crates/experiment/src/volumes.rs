@@ -93,7 +93,7 @@ impl Volume {
     ) -> Result<Option<Volume>, Failed> {
         let Some(asked) = &server.data.volume else { return Ok(None) };
         let path = match &server.data.path {
-            Some(path) => path.of(0).to_owned(),
+            Some(path) => path.of_process(0).to_owned(),
             None => own_folder(experiment_dir),
         };
         if server.data.path.is_none() {
@@ -315,7 +315,7 @@ impl Volume {
 
     /// The measured phase begins. Claims are what it works on: where a server writes there by itself, they say so.
     pub fn used(&mut self) -> Result<(), Failed> {
-        let writes = !is_still(&self.server) || self.server.kind.rules().writes_at_end();
+        let writes = !is_still(&self.server) || self.server.kind.server_rules().writes_at_end();
         let VolumePlace::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = match (&mut self.loaded, &mut self.begin) {
             (Some(record), _) => record,

@@ -84,7 +84,7 @@ pub(super) fn begin(
             continue;
         }
         let looked = target.map_err(TargetError::from);
-        match looked.and_then(|target| target.look(&|| control.stopping())) {
+        match looked.and_then(|target| target.open_for_look(&|| control.stopping())) {
             Ok(one) => opened.push(one),
             Err(why) => words.push(format!("database: {why}")),
         }
@@ -110,7 +110,7 @@ pub(super) fn begin(
         cores: Vec::new(),
     };
     let sources = watch_all(&opened);
-    let directory = session.writer().map(|writer| writer.path().to_owned());
+    let directory = session.writer().map(|writer| writer.run_path().to_owned());
     let watch = MonitorWatch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(WatchError::Here)?;
     let told: Vec<DeclaredProcess> =
@@ -124,7 +124,7 @@ pub(super) fn begin(
     }
     session.watch(watch);
     if let Some(writer) = session.writer() {
-        words.iter().for_each(|words| writer.event("monitor", words));
+        words.iter().for_each(|words| writer.write_event("monitor", words));
     }
     Ok(())
 }

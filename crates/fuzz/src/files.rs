@@ -18,7 +18,7 @@ pub fn properties(data: &[u8]) {
 /// An experiment file, to its plan.
 pub fn experiment(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let _ = dyno_config::experiment::plan(text, "x.yaml", &[]);
+    let _ = dyno_config::experiment::read_plan(text, "x.yaml", &[]);
     dyno_types::secret::forget();
 }
 
@@ -35,9 +35,9 @@ pub fn inventory(data: &[u8]) {
     let path = if first % 2 == 0 { "hosts.ini" } else { "hosts.yaml" };
     if let Ok(inventory) = Inventory::parse(text, path) {
         // Thousands of hosts of one range are all alike.
-        let names = inventory.names();
+        let names = inventory.all_names();
         if names.len() <= 200 {
-            names.into_iter().take(10).chain(["all"]).for_each(|name| drop(inventory.select(name)));
+            names.into_iter().take(10).chain(["all"]).for_each(|name| drop(inventory.select_hosts(name)));
         }
     }
 }

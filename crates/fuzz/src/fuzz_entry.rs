@@ -18,7 +18,7 @@ pub fn relay_frames(data: &[u8]) {
 
 /// Answers of name servers.
 pub fn dns_answer(data: &[u8]) {
-    let _ = (dns::services(data), dns::texts(data));
+    let _ = (dns::read_services(data), dns::read_texts(data));
 }
 
 /// An exporter's answer by HTTP: what is whole stays so, whatever follows.

@@ -7,7 +7,7 @@ use dyno_db_memcached::stats;
 use dyno_db_mongodb::protocol::compress::Codec;
 use dyno_db_mongodb::protocol::message::{self, HEADER, code};
 use dyno_db_mongodb::protocol::scram::{Conversation, Login};
-use dyno_db_mongodb::protocol::{Mechanism, describe, is_ok, take_document};
+use dyno_db_mongodb::protocol::{Mechanism, describe_error, is_ok, take_document};
 use dyno_db_redis::protocol::{ClusterTopology, RedisFacts, RedisOptions, resp as redis};
 use dyno_hosts::protocol::agent::{FromHost, ToHost};
 use dyno_hosts::protocol::frame::{Frame, read_frame};
@@ -21,23 +21,24 @@ use serde::de::DeserializeOwned;
 /// Replies to the client that sets servers of Redis up: each is as long as it is to those that skip it.
 pub fn redis_replies(data: &[u8]) {
     let mut rest = data;
-    while let Ok(Some((_, used))) = redis::reply(rest, 1 << 20) {
-        assert_eq!(redis::skip(rest, 0), Ok(Some(used)));
+    while let Ok(Some((_, used))) = redis::read_reply(rest, 1 << 20) {
+        assert_eq!(redis::skip_reply(rest, 0), Ok(Some(used)));
         rest = &rest[used..];
     }
 }
 
 /// A reply of Redis: what is whole stays so, whatever follows, and no part of it is whole.
 pub fn resp(data: &[u8]) {
-    let Ok(Some(used)) = redis::skip(data, 0) else { return };
+    let Ok(Some(used)) = redis::skip_reply(data, 0) else { return };
     assert!(used <= data.len() && used > 0);
-    assert_eq!(redis::skip(&data[..used], 0), Ok(Some(used)));
+    assert_eq!(redis::skip_reply(&data[..used], 0), Ok(Some(used)));
     for part in [1, used / 2, used - 1] {
-        assert!(part == used || redis::skip(&data[..part], 0) != Ok(Some(part)) || part == 0);
+        assert!(part == used || redis::skip_reply(&data[..part], 0) != Ok(Some(part)) || part == 0);
     }
     let mut at = 0;
-    while at < used && redis::token(data, at).is_ok_and(|found| found.is_some_and(|(_, next)| next > at)) {
-        at = redis::token(data, at).ok().flatten().map_or(used, |(_, next)| next);
+    while at < used && redis::read_token(data, at).is_ok_and(|found| found.is_some_and(|(_, next)| next > at))
+    {
+        at = redis::read_token(data, at).ok().flatten().map_or(used, |(_, next)| next);
     }
 }
 
@@ -47,8 +48,8 @@ pub fn redis_facts(data: &[u8]) {
     let uri = ["redis://h:1", "redis://u:p@h:1/3", "redis://h:1?cluster=true"][usize::from(first % 3)];
     let options = RedisOptions::from_uri(uri).expect("the URI is right");
     let endpoint = dyno_types::Endpoint::Unix("/s".into());
-    let (mut topology, mut facts) = (ClusterTopology::single(endpoint), RedisFacts::default());
-    let _ = RedisFacts::take(&options, &mut topology, rest, &mut facts);
+    let (mut topology, mut facts) = (ClusterTopology::single_node(endpoint), RedisFacts::default());
+    let _ = RedisFacts::read_answers(&options, &mut topology, rest, &mut facts);
 }
 
 /// Replies of memcached, to commands of every kind, and what a server says of itself; the first byte chooses the options.
@@ -57,7 +58,7 @@ pub fn memcached(data: &[u8]) {
     let uri =
         ["memcached://h", "memcached://u:p@h", "memcached://h?protocol=text", "memcached://h?layout=string"];
     let options = MemcachedOptions::from_uri(uri[usize::from(first % 4)]).expect("the URI is right");
-    let _ = memcached_protocol::MemcachedFacts::take(
+    let _ = memcached_protocol::MemcachedFacts::read_answers(
         &options,
         rest,
         &mut memcached_protocol::MemcachedFacts::default(),
@@ -128,14 +129,14 @@ pub fn bson(data: &[u8]) {
     let whole = doc::check(data).is_ok();
     walk(data, 0, whole);
     for path in ["a", "ok", "cursor.firstBatch.0", "writeErrors.0.errmsg"] {
-        if let Some(found) = doc::path(data, path) {
+        if let Some(found) = doc::element_at_path(data, path) {
             let _ = (found.as_i64(), found.as_f64(), found.as_str(), found.as_bytes(), found.as_timestamp());
         }
     }
 }
 
 fn walk(data: &[u8], depth: usize, whole: bool) {
-    let Ok(elements) = doc::elements(data) else {
+    let Ok(elements) = doc::read_elements(data) else {
         assert!(!whole, "checked, and not readable");
         return;
     };
@@ -153,18 +154,18 @@ fn walk(data: &[u8], depth: usize, whole: bool) {
 
 /// A message of MongoDB, packed or not.
 pub fn mongodb(data: &[u8]) {
-    if let Ok(Some(header)) = message::frame(data)
+    if let Ok(Some(header)) = message::read_header(data)
         && header.code == code::COMPRESSED
         && let Some(body) = data.get(HEADER..header.bytes)
     {
         let (mut codec, mut plain) = (Codec::new(-1), Vec::new());
-        if let Ok(inner) = codec.expand(header, body, &mut plain) {
-            let _ = message::document(inner, &plain).map(doc::check);
+        if let Ok(inner) = codec.expand_body(header, body, &mut plain) {
+            let _ = message::read_document(inner, &plain).map(doc::check);
         }
     }
     let mut received = data.to_vec();
     while let Ok(Some(document)) = take_document(&mut received) {
-        let _ = (is_ok(doc::find(&document, "ok")), describe(&document));
+        let _ = (is_ok(doc::find_element(&document, "ok")), describe_error(&document));
     }
 }
 

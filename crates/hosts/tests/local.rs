@@ -208,7 +208,7 @@ fn other_servers_start_where_they_are_installed() {
         let Some(mut server) = start(&home, &json) else { continue };
         server.snapshot().unwrap();
         server.restore().unwrap();
-        server.uris().iter().for_each(|uri| assert!(!common::open(uri).database().is_empty()));
+        server.uris().iter().for_each(|uri| assert!(!common::open(uri).database_name().is_empty()));
         let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
         let data = server.data();
         server.stop().unwrap();

@@ -55,8 +55,8 @@ pub(crate) fn boot(machine: &Machine) -> Option<String> {
 
 /// A command of a program that the kernel ends should this thread's process be killed, where `setpriv` is there to ask for it.
 pub fn ending_with_dyno(program: &Path) -> Command {
-    let Some(setpriv) = Machine::default().find("setpriv") else { return child::command(program) };
-    let mut command = child::command(setpriv);
+    let Some(setpriv) = Machine::default().find("setpriv") else { return child::clean_command(program) };
+    let mut command = child::clean_command(setpriv);
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
 }

@@ -26,14 +26,14 @@ pub fn run_under(
 ) -> Result<String, ProgramError> {
     let missing = || ProgramError::Missing { program: program.to_owned(), hint: "" };
     let path = machine.find(program).ok_or_else(missing)?;
-    let mut command = child::command(path);
+    let mut command = child::clean_command(path);
     command.args(arguments).env("LC_ALL", "C").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |source| ProgramError::Io { program: program.to_owned(), source };
     let child = command.spawn().map_err(failed)?;
     let group = child.id();
     let output = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| bounded::output(child, OUTPUT_BYTES));
+        let waiting = scope.spawn(|| bounded::read_output(child, OUTPUT_BYTES));
         while !waiting.is_finished() {
             if control.is_some_and(Control::stopping) {
                 process::end_group(group);

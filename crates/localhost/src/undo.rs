@@ -218,7 +218,8 @@ impl FoundJournal {
 }
 
 fn read(file: &mut File, path: &Path) -> Result<FoundJournal, LocalError> {
-    let text = bounded::no_longer(file, DOCUMENT_BYTES).and_then(|()| bounded::text(file, DOCUMENT_BYTES));
+    let text =
+        bounded::no_longer(file, DOCUMENT_BYTES).and_then(|()| bounded::read_text(file, DOCUMENT_BYTES));
     let text = text.map_err(|e| LocalError::failed(path.display(), e))?;
     // A line that was cut off while it was written is of something that had not been done.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);

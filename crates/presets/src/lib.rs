@@ -183,7 +183,7 @@ impl Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_config::experiment::plan;
+    use dyno_config::experiment::read_plan;
 
     #[test]
     fn every_preset_is_a_plan_at_every_scale() {
@@ -191,8 +191,8 @@ mod tests {
             let scales = preset.scales.iter().map(|scale| Some(*scale)).chain([None]);
             for scale in scales {
                 let text = preset.text(scale).unwrap();
-                let plan =
-                    plan(&text, preset.name, &[]).unwrap_or_else(|e| panic!("{}: {e}\n{text}", preset.name));
+                let plan = read_plan(&text, preset.name, &[])
+                    .unwrap_or_else(|e| panic!("{}: {e}\n{text}", preset.name));
                 assert!(plan.base.description.is_some(), "{}", preset.name);
             }
         }
@@ -200,13 +200,13 @@ mod tests {
 
     #[test]
     fn the_first_experiment_is_a_plan() {
-        let plan = plan(INIT, "experiment", &[]).unwrap();
+        let plan = read_plan(INIT, "experiment", &[]).unwrap();
         assert_eq!((plan.cells.len(), plan.base.repetitions), (4, 3));
     }
 
     #[test]
     fn the_lab_is_the_labs() {
-        let plan = plan(&find("lab/operational-laws").unwrap().text(None).unwrap(), "lab", &[]).unwrap();
+        let plan = read_plan(&find("lab/operational-laws").unwrap().text(None).unwrap(), "lab", &[]).unwrap();
         assert_eq!(plan.cells.len(), 20);
         let label = |n: usize| plan.cells[n].levels[0].1.as_str();
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(measure(8).rate.as_deref(), Some("5000"));
         assert_eq!((measure(8).connections, measure(18).users), (Some(16), Some(100)));
         assert_eq!(measure(19).duration.as_ref().unwrap().to_string(), "1h");
-        let short = dyno_config::experiment::plan(LAB, "lab", &["duration=1m".into()]).unwrap();
+        let short = dyno_config::experiment::read_plan(LAB, "lab", &["duration=1m".into()]).unwrap();
         assert_eq!(short.cells[19].spec.phases.measure.duration.as_ref().unwrap().to_string(), "1m");
     }
 
@@ -225,7 +225,7 @@ mod tests {
     fn perconas_matrix_has_nine_cells_of_constant_ratio() {
         let preset = find("percona/storage-engines").unwrap();
         for scale in [1u64, 8, 16, 32, 512] {
-            let plan = plan(&preset.text(Some(scale as u32)).unwrap(), "percona", &[]).unwrap();
+            let plan = read_plan(&preset.text(Some(scale as u32)).unwrap(), "percona", &[]).unwrap();
             // rocksdb's cache has whole GiB.
             assert_eq!(plan.cells.len(), if scale <= 8 { 9 } else { 6 });
             let server = |n: usize| plan.cells[n].spec.server.as_ref().unwrap();

@@ -120,7 +120,7 @@ struct ProofWorker<'a> {
 impl ProofWorker<'_> {
     fn goes_on(&self, number: u64) -> bool {
         let in_time = self.plan.duration.is_none_or(|duration| self.begun.elapsed() < duration);
-        number < self.plan.share(self.worker) && in_time && !self.control.stopping()
+        number < self.plan.worker_share(self.worker) && in_time && !self.control.stopping()
     }
 
     /// Waits until the next batch is due.
@@ -141,7 +141,7 @@ impl ProofWorker<'_> {
     }
 
     fn run(&self) -> Ledger {
-        let (records, plan) = (self.plan.contents(), self.plan);
+        let (records, plan) = (self.plan.record_recipe(), self.plan);
         let mut ledger = Ledger::default();
         let (mut client, mut number, mut connected) = (None, 0, Instant::now());
         while self.goes_on(number) {
@@ -167,7 +167,7 @@ impl ProofWorker<'_> {
             }
             let Some(open) = &mut client else { continue };
             connected = Instant::now();
-            let to = (number + plan.batch).min(self.plan.share(self.worker));
+            let to = (number + plan.batch).min(self.plan.worker_share(self.worker));
             let part = RecordSpan { worker: self.worker, from: number, to };
             let outcome = open.put(&records, part, plan);
             self.whole.lock().unwrap_or_else(PoisonError::into_inner).sent.merge(open.take_sent());
@@ -191,7 +191,7 @@ impl ProofWorker<'_> {
                 }
             };
             // Names are never used twice: what failed is not sent again under its name.
-            ledger.add(self.worker, number, to, status);
+            ledger.add_records(self.worker, number, to, status);
             number = to;
         }
         ledger
@@ -235,8 +235,8 @@ mod tests {
             run: "r".into(),
             pocdriver: None,
         };
-        assert_eq!(plan.gap(), Duration::from_secs(160));
-        assert_eq!(IngestPlan { rate: None, ..plan.clone() }.gap(), Duration::ZERO);
-        assert_eq!(IngestPlan { rate: Some(1e-300), ..plan }.gap(), Duration::MAX);
+        assert_eq!(plan.batch_gap(), Duration::from_secs(160));
+        assert_eq!(IngestPlan { rate: None, ..plan.clone() }.batch_gap(), Duration::ZERO);
+        assert_eq!(IngestPlan { rate: Some(1e-300), ..plan }.batch_gap(), Duration::MAX);
     }
 }

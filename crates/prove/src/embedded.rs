@@ -135,8 +135,8 @@ impl KeyValueLayout {
 
     fn text(&self, request: &Request) -> String {
         match Self::parts(request) {
-            (None, worker, number) => self.0.value(worker, number),
-            (Some(_), worker, number) => self.0.key(worker, number),
+            (None, worker, number) => self.0.record_value(worker, number),
+            (Some(_), worker, number) => self.0.record_key(worker, number),
         }
     }
 }
@@ -148,10 +148,10 @@ impl Content for KeyValueLayout {
 
     fn key(&self, request: &Request, out: &mut Vec<u8>) {
         let key = match Self::parts(request) {
-            (None, worker, number) => self.0.key(worker, number),
+            (None, worker, number) => self.0.record_key(worker, number),
             (Some(index), worker, number) => {
-                let score = self.0.score(worker, number, index);
-                format!("{}:{score:020}:{worker}:{number}", self.0.index(index))
+                let score = self.0.index_score(worker, number, index);
+                format!("{}:{score:020}:{worker}:{number}", self.0.index_name(index))
             }
         };
         out.extend_from_slice(key.as_bytes());
@@ -280,7 +280,7 @@ impl ProofWriter {
     /// Starts `program`, dyno itself, as the writer of a job.
     fn start(program: &Path, job: &WriterJob) -> Result<Self, EmbeddedError> {
         let failed = |source| EmbeddedError::Program { program: program.to_owned(), source };
-        let mut command = child::command(program);
+        let mut command = child::clean_command(program);
         // Ctrl-C of a terminal is for dyno, which ends the writer.
         command.args(["prove", "writer"]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
@@ -360,7 +360,7 @@ impl WriterProgress {
             }
             "a" => {
                 let (part, sent) = self.under_way[worker].take().ok_or_else(strange)?;
-                self.ledger[worker].add(part.worker, part.from, part.to, RecordStatus::Acknowledged);
+                self.ledger[worker].add_records(part.worker, part.from, part.to, RecordStatus::Acknowledged);
                 let ns = |span: Duration| span.as_nanos() as u64;
                 self.history.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
             }
@@ -374,7 +374,7 @@ impl WriterProgress {
         let mut lost = 0;
         for (part, _) in self.under_way.iter_mut().filter_map(Option::take) {
             lost += part.to - part.from;
-            self.ledger[part.worker as usize].add(
+            self.ledger[part.worker as usize].add_records(
                 part.worker,
                 part.from,
                 part.to,
@@ -433,7 +433,7 @@ pub fn embedded(
         }
     }
     run.heard.end();
-    let (store, layout) = open(uri, &plan.contents())?;
+    let (store, layout) = open(uri, &plan.record_recipe())?;
     let mut ledger = Ledger::default();
     run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
     let copy = look(uri, store.as_ref(), &layout, &ledger)?;
@@ -471,10 +471,10 @@ impl ProofRun<'_> {
 
     fn job(&self, waits: bool) -> WriterJob {
         let workers =
-            self.heard.next.iter().zip(0u32..).map(|(next, worker)| (*next, self.plan.share(worker)));
+            self.heard.next.iter().zip(0u32..).map(|(next, worker)| (*next, self.plan.worker_share(worker)));
         WriterJob {
             uri: self.uri.to_owned(),
-            records: self.plan.contents(),
+            records: self.plan.record_recipe(),
             batch: self.plan.batch,
             rate: self.plan.rate,
             workers: workers.collect(),
@@ -493,7 +493,7 @@ impl ProofRun<'_> {
         let started = Instant::now();
         let before = self.heard.records();
         let mut heard = started;
-        let silence = OPENING.saturating_add(self.plan.gap());
+        let silence = OPENING.saturating_add(self.plan.batch_gap());
         loop {
             match writer.said.recv_timeout(Duration::from_millis(20)) {
                 Ok((at, line)) => (heard, ()) = (at, self.heard.take(at, &line)?),
@@ -564,11 +564,11 @@ fn look(
     let records = &layout.0;
     let mut look = CopyScan::new(uri);
     look.copy.indexed = vec![0; records.indexes];
-    for range in ledger.ranges() {
+    for range in ledger.merged_ranges() {
         for number in range.from..range.to {
             let found = read(range.worker, number, None)?;
-            let value = found.is_some_and(|right| right).then(|| records.value(range.worker, number));
-            let (key, value) = (records.key(range.worker, number), value.unwrap_or_default());
+            let value = found.is_some_and(|right| right).then(|| records.record_value(range.worker, number));
+            let (key, value) = (records.record_key(range.worker, number), value.unwrap_or_default());
             look.record(key, range.status, found, value.as_bytes());
             for index in 0..records.indexes {
                 look.copy.indexed[index] += u64::from(read(range.worker, number, Some(index))? == Some(true));

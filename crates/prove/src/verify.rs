@@ -122,9 +122,9 @@ fn copy(
     look: &mut CopyScan,
 ) -> Result<(), DatabaseError> {
     let mut talk = set.connect(member, Duration::ZERO)?;
-    let records = plan.contents();
+    let records = plan.record_recipe();
     let batch = (BYTES / plan.record_bytes.max(1) as u64).clamp(1, BATCH);
-    for range in ledger.ranges() {
+    for range in ledger.merged_ranges() {
         for from in (range.from..range.to).step_by(batch as usize) {
             let part = RecordSpan { worker: range.worker, from, to: (from + batch).min(range.to) };
             let values = talk.get(&records, part)?;
@@ -135,7 +135,7 @@ fn copy(
             for (number, value) in (from..part.to).zip(&values) {
                 let right =
                     value.as_ref().map(|value| *value == talk.content(&records, range.worker, number));
-                let key = records.key(range.worker, number);
+                let key = records.record_key(range.worker, number);
                 look.record(key, range.status, right, value.as_deref().unwrap_or_default());
             }
         }

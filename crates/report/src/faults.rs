@@ -46,7 +46,7 @@ pub(crate) fn format_fault_row(one: &FaultFigures) -> Vec<String> {
 /// Lines of the summary that a person reads at a glance.
 pub(crate) fn render_fault_lines(all: &[FaultFigures]) -> String {
     let line = |one: &FaultFigures| {
-        format!("fault {}  {} {}: {}\n", one.number, one.fault, one.when(), one.effect())
+        format!("fault {}  {} {}: {}\n", one.number, one.fault, one.describe_time(), one.describe_effect())
     };
     let text: String = all.iter().map(line).collect();
     if text.is_empty() { text } else { format!("\n{text}") }

@@ -88,7 +88,7 @@ fn hosts(out: &mut String, hosts: &[PhaseHost]) {
         };
         let busy = host.cpu_busy_share.map(|share| format!("CPU {} busy", percent(share)));
         let steal = host.cpu_steal_share.map(|share| format!("{} steal", percent(share)));
-        let others = host.others.as_ref().map(|others| match others.named() {
+        let others = host.others.as_ref().map(|others| match others.describe_programs() {
             programs if programs.is_empty() => format!("others {:.2} cores", others.cpu_cores),
             programs => format!("others {:.2} cores ({programs})", others.cpu_cores),
         });
@@ -117,7 +117,11 @@ pub(crate) fn append_monitored(out: &mut String, seen: &Monitored, taking_part: 
     if several {
         hosts(out, taking_part);
     } else if let Some(others) = seen.others.as_ref().filter(|others| others.cpu_cores >= 0.01) {
-        row(out, "others", vec![Some(format!("CPU {:.2} cores: {}", others.cpu_cores, others.named()))]);
+        row(
+            out,
+            "others",
+            vec![Some(format!("CPU {:.2} cores: {}", others.cpu_cores, others.describe_programs()))],
+        );
     }
     if let Some(share) = seen.cost_share {
         let _ = writeln!(out, "monitors {:.2} % of one core", share * 100.0);

@@ -16,7 +16,7 @@ pub fn open_ended_run(path: &Path) -> Result<(RunDir, Option<String>), ReadError
     let (mut run, why) = match RunDir::open(path) {
         Ok(run) => (run, "it has no summary.json".to_owned()),
         Err(error) => {
-            let (run, lost) = RunDir::salvage(path)?;
+            let (run, lost) = RunDir::salvage_run(path)?;
             let summary = path.join("summary.json").display().to_string();
             let only = run.summary.is_none() && lost.len() == 1 && lost[0].starts_with(&summary);
             if !only {
@@ -44,7 +44,7 @@ pub fn rebuild_summary(dir: &RunDir, recording: Option<&Recording>, under_way: b
     };
     let mut summary = computed(dir, recording, status);
     if under_way {
-        summary.verdict = Verdict::none(Trust::Valid);
+        summary.verdict = Verdict::nothing_judged(Trust::Valid);
     }
     summary
 }

@@ -10,7 +10,7 @@ use dyno_rundir::schema::{
     Client, ConfidenceInterval, Decision, Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold,
     Trust, Verdict,
 };
-use dyno_rundir::unit;
+use dyno_rundir::unit_name;
 use dyno_types::Outcome;
 use dyno_types::units::{Rate, Thousands, counted};
 use std::fmt::Write as _;
@@ -165,7 +165,7 @@ fn claims(out: &mut String, summary: &Summary, style: Style) {
 
 /// Says whether a threshold was met, and by what.
 fn passed(threshold: &Threshold, style: Style) -> String {
-    let decision = threshold.decision();
+    let decision = threshold.threshold_answer();
     let colour = match decision {
         Decision::Pass => "32",
         Decision::Fail => "1;31",
@@ -180,15 +180,15 @@ fn reasons(out: &mut String, verdict: &Verdict, style: Style, shown: Shown) {
     let told: Vec<&Reason> = verdict.reasons.iter().filter(told).collect();
     let most = if style.details { told.len() } else { shown.reasons };
     for (at, reason) in told.iter().take(most).enumerate() {
-        let text = format!("  {} {}: {}", reason.trust.word(), reason.check, one_line(&reason.text));
+        let text = format!("  {} {}: {}", reason.trust.trust_word(), reason.check, one_line(&reason.text));
         // The worst is told in full; of the others without details as much as a line holds.
         let text = if at == 0 || style.details { style.wrap_text(&text, 4) } else { style.cut_line(&text) };
         // The mark alone is coloured: a wrapped line is no place for escape sequences.
         let mark = match verdict.is_asked(reason) {
-            true => style.paint_grade(reason.trust, reason.trust.word()),
-            false => style.dim(reason.trust.word()),
+            true => style.paint_grade(reason.trust, reason.trust.trust_word()),
+            false => style.dim(reason.trust.trust_word()),
         };
-        let _ = writeln!(out, "{}", text.replacen(reason.trust.word(), &mark, 1));
+        let _ = writeln!(out, "{}", text.replacen(reason.trust.trust_word(), &mark, 1));
     }
     if told.len() > most {
         let _ = writeln!(out, "  {} more with -v", counted(told.len() - most, "reason"));
@@ -216,7 +216,7 @@ pub(crate) fn measured_of(threshold: &Threshold, details: bool) -> String {
         Some(value) => format!("measured {}", unit(value)),
         None => "not measurable: too few samples, or among arrivals that were never served".into(),
     };
-    match (threshold.interval, threshold.decision()) {
+    match (threshold.interval, threshold.threshold_answer()) {
         (Some(found), decision) if details || decision == Decision::TooClose => {
             format!("{measured}, 95 % interval {}", format_interval(&found, unit))
         }
@@ -269,9 +269,10 @@ pub(crate) fn describe_connected(client: &Client) -> String {
 fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let rate = format!("measure  {} {}/s:", Rate(phase.throughput), unit(&names));
+    let rate = format!("measure  {} {}/s:", Rate(phase.throughput), unit_name(&names));
     let failed = Thousands(phase.arrivals.saturating_sub(ok));
-    let done = format!("{rate} {} in {:.1} s, {failed} failed", Thousands(phase.successes()), phase.seconds);
+    let done =
+        format!("{rate} {} in {:.1} s, {failed} failed", Thousands(phase.count_successes()), phase.seconds);
     let users = phase.client.users;
     let line = match (phase.offered, users * phase.client.pipeline) {
         // Of merged runs they are not known.

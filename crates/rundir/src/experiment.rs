@@ -57,7 +57,7 @@ struct Record {
 }
 
 /// Describes how many runs have ended: of those that were planned, or of so many searches, which make as many as they need.
-pub fn progress(ended: usize, planned: usize, searches: bool) -> String {
+pub fn describe_progress(ended: usize, planned: usize, searches: bool) -> String {
     match (searches, planned) {
         (false, _) => format!("{ended} of {planned} runs"),
         (true, 1) => format!("{ended} runs of a search"),
@@ -179,7 +179,7 @@ impl ExperimentDir {
     }
 
     /// The cell with a number.
-    pub fn cell(&self, number: usize) -> Option<&RecordedCell> {
+    pub fn find_cell(&self, number: usize) -> Option<&RecordedCell> {
         self.cells.iter().find(|cell| cell.number == number)
     }
 }

@@ -60,7 +60,7 @@ fn time(us: f64) -> ShownLatency {
 
 impl FaultFigures {
     /// When it was, in words: `at 5.00 s for 1.00 s`.
-    pub fn when(&self) -> String {
+    pub fn describe_time(&self) -> String {
         match self.end_s {
             Some(end) => format!("at {:.2} s for {:.2} s", self.begin_s, end - self.begin_s),
             None => format!("at {:.2} s until the end", self.begin_s),
@@ -68,7 +68,7 @@ impl FaultFigures {
     }
 
     /// Describes its effect.
-    pub fn effect(&self) -> String {
+    pub fn describe_effect(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.detect_s.map(|s| format!("seen within {s:.2} s")));
         if let (Some(depth), Some(worst), Some(before)) = (self.depth, self.worst_per_s, self.before_per_s) {
@@ -95,15 +95,18 @@ mod tests {
     #[test]
     fn a_fault_in_words() {
         let mut fault = FaultFigures { begin_s: 5.0, end_s: Some(6.5), ..FaultFigures::default() };
-        assert_eq!((fault.when(), fault.effect()), ("at 5.00 s for 1.50 s".into(), String::new()));
+        assert_eq!(
+            (fault.describe_time(), fault.describe_effect()),
+            ("at 5.00 s for 1.50 s".into(), String::new())
+        );
         fault.end_s = None;
-        assert_eq!(fault.when(), "at 5.00 s until the end");
+        assert_eq!(fault.describe_time(), "at 5.00 s until the end");
         (fault.detect_s, fault.recover_s, fault.lost) = (Some(0.25), Some(2.0), Some(700.0));
         (fault.depth, fault.worst_per_s, fault.before_per_s) = (Some(0.9), Some(100.0), Some(1_000.0));
         (fault.worst_us, fault.before_us, fault.failed) = (Some(2_000.0), Some(250.0), 1);
         fault.note = Some("nothing more".into());
         let words = "seen within 0.25 s; at worst 100/s, 90 % below 1,000/s; mean response time 2.00 ms at most, 250 µs before; \
                      700 operations lost; 1 failed; recovered after 2.00 s; nothing more";
-        assert_eq!(fault.effect(), words);
+        assert_eq!(fault.describe_effect(), words);
     }
 }

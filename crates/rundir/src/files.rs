@@ -31,13 +31,13 @@ pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// Opens an empty regular file for writing; what an earlier one holds is lost.
-pub fn create(path: &Path) -> io::Result<File> {
+pub fn create_file(path: &Path) -> io::Result<File> {
     open_with(path, OpenOptions::new().create(true).write(true).truncate(true))
 }
 
 /// Reads one as bytes, at most [`DOCUMENT_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    bounded::file(open(path)?, DOCUMENT_BYTES)
+    bounded::read_file(open(path)?, DOCUMENT_BYTES)
 }
 
 /// The same as text.
@@ -57,7 +57,7 @@ pub(crate) fn whole_lines(text: &str) -> std::str::Lines<'_> {
 }
 
 /// The same error; it names the limit of this process where one is behind it: of a file's length, or of open files.
-pub fn named(error: io::Error) -> io::Error {
+pub fn name_limit(error: io::Error) -> io::Error {
     use rustix::process::{Resource, getrlimit};
     let limit = |which| getrlimit(which).current.unwrap_or(u64::MAX);
     let words = match rustix::io::Errno::from_io_error(&error) {
@@ -76,7 +76,7 @@ pub fn named(error: io::Error) -> io::Error {
 
 /// Puts a file there in one step. A regular file of that name is replaced and its mode stays; a link, a pipe, a device or a
 /// folder is left alone and is an error of the kind `InvalidInput`.
-pub fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn put_file(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, None)
 }
 
@@ -141,7 +141,7 @@ mod tests {
         symlink(path("a"), path("link")).unwrap();
         std::fs::create_dir(path("folder")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR).unwrap();
-        let link = create(&path("link")).unwrap_err();
+        let link = create_file(&path("link")).unwrap_err();
         assert_eq!(
             (link.kind(), link.to_string().as_str()),
             (io::ErrorKind::InvalidInput, "is a link, which is not followed here")
@@ -161,7 +161,7 @@ mod tests {
         }
         assert_eq!(open(&path("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(read(&path("a")).unwrap(), b"some");
-        create(&path("a")).unwrap();
+        create_file(&path("a")).unwrap();
         assert_eq!(read(&path("a")).unwrap(), b"");
     }
 
@@ -174,8 +174,9 @@ mod tests {
 
     #[test]
     fn an_error_names_the_limit_of_this_process() {
-        let words =
-            |code: rustix::io::Errno| named(io::Error::from_raw_os_error(code.raw_os_error())).to_string();
+        let words = |code: rustix::io::Errno| {
+            name_limit(io::Error::from_raw_os_error(code.raw_os_error())).to_string()
+        };
         let (long, many) = (words(rustix::io::Errno::FBIG), words(rustix::io::Errno::MFILE));
         assert!(
             long.starts_with("dyno itself may write no file longer than ")
@@ -185,7 +186,7 @@ mod tests {
         assert!(many.starts_with("dyno itself may have ") && many.ends_with("`ulimit -n 65536`"), "{many}");
         assert!(words(rustix::io::Errno::NOSPC).starts_with("No space left on device"));
         let full = io::Error::from_raw_os_error(rustix::io::Errno::FBIG.raw_os_error());
-        assert_eq!(named(full).kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(name_limit(full).kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[test]
@@ -193,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let part = |number: u32| folder.path().join(format!(".dyno-{}-{number}.part", std::process::id()));
         (0..300).for_each(|number| std::fs::write(part(number), "theirs").unwrap());
-        put(&folder.path().join("a"), b"ours").unwrap();
+        put_file(&folder.path().join("a"), b"ours").unwrap();
         assert_eq!(std::fs::read(folder.path().join("a")).unwrap(), b"ours");
         assert!((0..300).all(|number| std::fs::read(part(number)).unwrap() == b"theirs"));
     }
@@ -202,9 +203,9 @@ mod tests {
     fn a_file_is_put_and_nothing_else_is_touched() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        put(&path("a"), b"one").unwrap();
+        put_file(&path("a"), b"one").unwrap();
         std::fs::set_permissions(path("a"), Permissions::from_mode(0o640)).unwrap();
-        put(&path("a"), b"two").unwrap();
+        put_file(&path("a"), b"two").unwrap();
         let mode = |name: &str| std::fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((std::fs::read(path("a")).unwrap(), mode("a")), (b"two".to_vec(), 0o640));
         put_private(&path("a"), b"three").unwrap();
@@ -216,9 +217,13 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
             .unwrap();
         for name in ["link", "dangling", "folder", "pipe"] {
-            assert_eq!(put(&path(name), b"x").unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+            assert_eq!(
+                put_file(&path(name), b"x").unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{name}"
+            );
         }
-        assert!(put(&path("gone/a"), b"x").is_err());
+        assert!(put_file(&path("gone/a"), b"x").is_err());
         assert_eq!(std::fs::read(path("other")).unwrap(), b"theirs");
         let left = std::fs::read_dir(folder.path()).unwrap().flatten();
         let left: Vec<_> =

@@ -17,7 +17,7 @@ pub fn run() -> Run {
 }
 
 /// A phase in which nothing happened.
-pub fn phase(name: &str, seconds: f64) -> Value {
+pub fn empty_phase(name: &str, seconds: f64) -> Value {
     json!({
         "name": name, "seconds": seconds, "arrivals": 0, "outcomes": {}, "throughput": 0.0, "metrics": [],
         "late_replies": 0, "reconnects": 0, "redirects": 0, "backlog": 0, "drops": {}, "errors": {},
@@ -26,7 +26,7 @@ pub fn phase(name: &str, seconds: f64) -> Value {
 }
 
 /// One that ended as planned.
-pub fn summary(phases: &[Value]) -> Summary {
+pub fn empty_summary(phases: &[Value]) -> Summary {
     let summary = json!({
         "version": VERSION, "dyno": "0.1.0", "status": "complete", "target": "null:", "database": "null",
         "started": "2026-11-25T00:00:00Z", "title": "", "thresholds": [], "phases": phases,

@@ -55,7 +55,7 @@ pub fn from_hdr(histogram: &Histogram<u64>, scale: Scale) -> Buckets {
 }
 
 /// The head of a log whose intervals count from `epoch`.
-pub fn header(epoch: SystemTime, scale: Scale) -> String {
+pub fn log_header(epoch: SystemTime, scale: Scale) -> String {
     let since = epoch.duration_since(UNIX_EPOCH).unwrap_or_default();
     let unit = if scale == Scale::Ns64 { "nanoseconds" } else { "microseconds" };
     format!(
@@ -69,7 +69,7 @@ pub fn header(epoch: SystemTime, scale: Scale) -> String {
 }
 
 /// One line of a log: seconds from the epoch, length in seconds.
-pub fn line(tag: Option<&str>, start_s: f64, length_s: f64, histogram: &Histogram<u64>) -> String {
+pub fn log_line(tag: Option<&str>, start_s: f64, length_s: f64, histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     // Writing into memory cannot fail.
     let _ = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
@@ -79,26 +79,32 @@ pub fn line(tag: Option<&str>, start_s: f64, length_s: f64, histogram: &Histogra
 }
 
 /// All lines of one interval of a phase.
-pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, totals: &Totals) -> String {
+pub fn interval_lines(
+    phase: &str,
+    metrics: &[String],
+    start_s: f64,
+    length_s: f64,
+    totals: &Totals,
+) -> String {
     let mut out = String::new();
     for (slot, found) in totals.slots.iter().enumerate() {
         let Some(found) = found else { continue };
         let outcome = if slot % 2 == 0 { "ok" } else { "failed" };
         for (kind, buckets) in [("service", &found.service), ("response", &found.response)] {
             let tag = format!("{phase}.{}.{outcome}.{kind}", metrics[slot / 2]);
-            let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
+            let _ = write!(out, "{}", log_line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
         }
     }
     for (metric, server) in totals.server.iter().enumerate() {
         if let Some(server) = server {
             let tag = format!("{phase}.{}.ok.server", metrics[metric]);
-            let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(server)));
+            let _ = write!(out, "{}", log_line(Some(&tag), start_s, length_s, &to_hdr(server)));
         }
     }
     for (name, buckets) in totals.of_all() {
         if buckets.count() > 0 {
             let tag = format!("{phase}.client.{name}");
-            let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
+            let _ = write!(out, "{}", log_line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
         }
     }
     out
@@ -324,7 +330,7 @@ mod tests {
             for &ns in &values {
                 buckets.record(ns);
             }
-            let text = line(Some("measure.READ.ok.service"), 0.0, 1.0, &to_hdr(&buckets));
+            let text = log_line(Some("measure.READ.ok.service"), 0.0, 1.0, &to_hdr(&buckets));
             let back = read(&text, scale).unwrap().remove("measure.READ.ok.service").unwrap();
             prop_assert!(back.iter().eq(buckets.iter()));
             prop_assert_eq!(back.count(), values.len() as u64);
@@ -380,7 +386,7 @@ mod tests {
                 "#[Values in {unit}; Interval_Max in the same unit divided by 1000000]\n\
                  #[Histogram log format version 1.3]\n#[StartTime: 1700000000.042 (seconds since epoch)]\n"
             );
-            assert!(header(at, scale).starts_with(&head), "{}", header(at, scale));
+            assert!(log_header(at, scale).starts_with(&head), "{}", log_header(at, scale));
             let mut buckets = Buckets::new(scale);
             buckets.record(1_599);
             let histogram = to_hdr(&buckets);
@@ -406,7 +412,7 @@ mod tests {
             *times = Some(dyno_record::MergedSlot { service, response });
         }
         (totals.receive_lag, totals.turnaround) = (buckets(2_000), buckets(3_000));
-        let text = lines("measure", &metrics, 1.5, 0.25, &totals);
+        let text = interval_lines("measure", &metrics, 1.5, 0.25, &totals);
         // The end of the bucket of the greatest: of 3 ms 46,879 units of 64 ns.
         let heads: Vec<&str> = text.lines().map(|line| line.rsplit_once(',').unwrap().0).collect();
         let expected = [
@@ -422,7 +428,7 @@ mod tests {
             "Tag=measure.client.lag.turnaround,1.500,0.250,0.003",
         ];
         assert_eq!(heads, expected);
-        let empty = line(None, 0.0, 1.0, &to_hdr(&Buckets::new(Scale::Ns64)));
+        let empty = log_line(None, 0.0, 1.0, &to_hdr(&Buckets::new(Scale::Ns64)));
         assert!(empty.starts_with("0.000,1.000,0.000,"), "{empty}");
     }
 
@@ -430,8 +436,9 @@ mod tests {
     fn intervals_of_a_tag_add_up_and_a_torn_line_is_left_out() {
         let mut buckets = Buckets::new(Scale::Ns64);
         buckets.record(1_000_000);
-        let one = line(Some("a"), 0.0, 1.0, &to_hdr(&buckets));
-        let text = format!("{}{one}{one}{}", header(SystemTime::now(), Scale::Ns64), &one[..one.len() / 2]);
+        let one = log_line(Some("a"), 0.0, 1.0, &to_hdr(&buckets));
+        let text =
+            format!("{}{one}{one}{}", log_header(SystemTime::now(), Scale::Ns64), &one[..one.len() / 2]);
         assert_eq!(read(&text, Scale::Ns64).unwrap()["a"].count(), 2);
         assert_eq!(read("Tag=a,0,1,0,@@@\n", Scale::Ns64).unwrap_err().line, 1);
     }

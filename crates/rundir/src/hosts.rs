@@ -29,7 +29,7 @@ impl HostRole {
     }
 
     /// The role of a host that has this one and another one.
-    pub fn and(self, other: HostRole) -> HostRole {
+    pub fn and_role(self, other: HostRole) -> HostRole {
         if self == other { self } else { HostRole::Both }
     }
 }

@@ -63,17 +63,17 @@ pub fn write(path: &Path, imported: &Imported) -> io::Result<()> {
         let _ = writeln!(lines, "{line}");
         rows.push_str(&series(&imported.phase, interval));
     }
-    let head = hlog::header(begun.into(), scale);
+    let head = hlog::log_header(begun.into(), scale);
     for (name, text) in [("latency.hlog", format!("{head}{}", imported.log)), ("intervals.jsonl", lines)] {
         std::fs::write(path.join(name), text)?;
     }
     std::fs::write(path.join("series.csv"), format!("{}{rows}", crate::series::HEADER))?;
-    let seconds = imported.summary.measured().map_or(0.0, |phase| phase.seconds);
+    let seconds = imported.summary.measured_phase().map_or(0.0, |phase| phase.seconds);
     let end = begun.checked_add(std::time::Duration::from_secs_f64(seconds.max(0.0))).unwrap_or(begun);
     writer.event_at(begun.into(), "begin", &imported.phase);
     writer.event_at(end.into(), "end", &imported.phase);
     writer.finish(&imported.summary, Status::Complete);
-    match writer.failure() {
+    match writer.first_failure() {
         Some(words) => Err(io::Error::other(words.to_owned())),
         None => Ok(()),
     }

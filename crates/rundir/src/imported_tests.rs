@@ -1,7 +1,7 @@
 //! Tests of what becomes of another program's results, file by file.
 
 use super::*;
-use crate::fixtures::{BEGIN_S, phase, run, summary};
+use crate::fixtures::{BEGIN_S, empty_phase, empty_summary, run};
 use crate::{RunDir, hlog::to_hdr};
 use dyno_record::Buckets;
 
@@ -43,10 +43,10 @@ fn imported(unit_ns: u64) -> Imported {
     Imported {
         run,
         environment: Environment::default(),
-        summary: summary(&[phase("measure", 13.5)]),
+        summary: empty_summary(&[empty_phase("measure", 13.5)]),
         phase: "measure".into(),
         intervals: vec![first, last],
-        log: hlog::line(Some("measure.READ.ok.service"), 3.0, 10.0, &to_hdr(&buckets)),
+        log: hlog::log_line(Some("measure.READ.ok.service"), 3.0, 10.0, &to_hdr(&buckets)),
     }
 }
 
@@ -104,12 +104,12 @@ fn results_of_another_program_are_written_and_what_they_do_not_say_is_left_out()
     assert_eq!((read.histograms.len(), read.histograms["ok.service"].percentile_ns(50.0)), (1, 2_000_999));
     let times: Vec<_> = seen.iter().map(|interval| (interval.start_s, interval.length_s)).collect();
     assert_eq!(times, [(3.0, Some(10.0)), (13.25, Some(0.25))]);
-    let part = dir.window(3, 100).unwrap();
+    let part = dir.measured_window(3, 100).unwrap();
     assert_eq!(
         (part.seconds, part.operations, part.latencies["READ"].percentile_ns(50.0)),
         (10, 7, 2_000_999)
     );
-    let events = dir.events().unwrap();
+    let events = dir.read_events().unwrap();
     let told: Vec<_> = events.iter().map(|e| format!("{} {} {}", e.at, e.event, e.text)).collect();
     assert_eq!(told, ["2026-11-25T00:00:00Z begin measure", "2026-11-25T00:00:13.5Z end measure"]);
 }

@@ -77,14 +77,14 @@ impl IntervalHistory {
         let (from_s, step_s) = (self.from_s as f64, self.step_s as f64);
         let at = |step: usize| from_s + step as f64 * step_s;
         let spoilt: Vec<bool> = (0..self.values.len())
-            .map(|step| pauses.iter().any(|pause| pause.spoils(at(step), at(step + 1))))
+            .map(|step| pauses.iter().any(|pause| pause.spoils_interval(at(step), at(step + 1))))
             .collect();
-        closed(&mut self.values, &spoilt);
-        closed(&mut self.responses_s, &spoilt);
+        without_spoilt(&mut self.values, &spoilt);
+        without_spoilt(&mut self.responses_s, &spoilt);
     }
 
     /// Describes what is missing.
-    pub fn missing(&self) -> Option<String> {
+    pub fn describe_missing(&self) -> Option<String> {
         let (from, _) = self.gaps.first()?;
         let seconds: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
         let to = self.from_s + self.values.len() as u64 * self.step_s;
@@ -97,7 +97,7 @@ impl IntervalHistory {
 }
 
 /// Values with those that are spoilt in place of the median of the nearest three that are not; none where more than half is.
-pub fn closed(values: &mut Vec<f64>, spoilt: &[bool]) {
+pub fn without_spoilt(values: &mut Vec<f64>, spoilt: &[bool]) {
     let good: Vec<usize> = (0..values.len()).filter(|at| !spoilt.get(*at).unwrap_or(&false)).collect();
     if good.len() * 2 < values.len() {
         values.clear();
@@ -124,7 +124,7 @@ mod tests {
         let whole: BTreeMap<u64, u64> = (0..10).map(|second| (second, 100 + second)).collect();
         let found = IntervalHistory::of(&whole, &BTreeMap::new(), 1, None);
         assert_eq!(
-            (found.from_s, found.values.len(), found.missing()),
+            (found.from_s, found.values.len(), found.describe_missing()),
             (0, 9, None),
             "the last second is a part"
         );
@@ -149,7 +149,7 @@ mod tests {
             ),
             (4, 6)
         );
-        let words = found.missing().unwrap();
+        let words = found.describe_missing().unwrap();
         assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
     }
 
@@ -161,12 +161,12 @@ mod tests {
         let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), &BTreeMap::new(), 1, None);
         assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
         let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
-        assert_eq!(found.missing().as_deref(), Some(words));
+        assert_eq!(found.describe_missing().as_deref(), Some(words));
         // Steps of ten seconds: of the first half is missing, the last is a part.
         let found =
             IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), &BTreeMap::new(), 10, None);
         assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
-        let words = found.missing().unwrap();
+        let words = found.describe_missing().unwrap();
         assert!(
             words.starts_with("6 seconds, the first at 15 s: ") && words.contains(" 20 to 40 s, "),
             "{words}"

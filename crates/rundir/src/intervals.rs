@@ -40,7 +40,7 @@ impl Exact {
     }
 
     /// Gives buckets read from a log their exact sum and extremes, if they are of the same samples.
-    pub fn restore(&self, buckets: &mut Buckets) {
+    pub fn restore_buckets(&self, buckets: &mut Buckets) {
         if buckets.count() == self.count {
             buckets.restore(u128::from(self.sum_ns), self.min_ns, self.max_ns);
         }
@@ -155,7 +155,7 @@ pub enum ImplausibleInterval {
 
 impl IntervalLine {
     /// The counters of an interval.
-    pub fn of(phase: &str, start: Duration, metrics: &[String], totals: &Totals) -> Self {
+    pub fn from_interval(phase: &str, start: Duration, metrics: &[String], totals: &Totals) -> Self {
         let mut exact = BTreeMap::new();
         for (number, slot) in totals.slots.iter().enumerate() {
             let Some(slot) = slot else { continue };
@@ -250,13 +250,13 @@ impl IntervalLine {
     }
 
     /// Returns the successes within the phase's time.
-    pub fn completed(&self) -> u64 {
+    pub fn count_successes(&self) -> u64 {
         self.completed.unwrap_or_else(|| self.ended.get(Outcome::Ok.name()).copied().unwrap_or(0))
     }
 
     /// Adds a later interval of the same phase.
     pub fn merge(&mut self, other: &IntervalLine) {
-        self.completed = Some(self.completed() + other.completed());
+        self.completed = Some(self.count_successes() + other.count_successes());
         self.clipped_ns = self.clipped_ns.saturating_add(other.clipped_ns);
         self.undrained += other.undrained;
         self.arrivals += other.arrivals;
@@ -290,7 +290,7 @@ impl IntervalLine {
     }
 
     /// The totals of a phase, from its counters and the merged histograms of its log.
-    pub fn totals(
+    pub fn phase_totals(
         &self,
         metrics: &[String],
         scale: dyno_record::Scale,
@@ -300,7 +300,7 @@ impl IntervalLine {
         let find = |tag: &str| {
             let mut buckets = log.get(&format!("{}.{tag}", self.phase))?.clone();
             if let Some(exact) = self.exact.get(tag) {
-                exact.restore(&mut buckets);
+                exact.restore_buckets(&mut buckets);
             }
             Some(buckets)
         };
@@ -322,7 +322,7 @@ impl IntervalLine {
         }
         totals.ended = by_number(&self.ended);
         totals.arrivals = self.arrivals;
-        totals.crossed = self.completed() as i64 - totals.ok() as i64;
+        totals.crossed = self.count_successes() as i64 - totals.ok() as i64;
         (totals.clipped_ns, totals.undrained) = (self.clipped_ns, self.undrained);
         (totals.carried, totals.carried_arrivals) = self.carried;
         (totals.late, totals.reconnects, totals.redirects) = self.links;

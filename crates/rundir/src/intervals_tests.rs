@@ -36,16 +36,16 @@ fn seen() -> Totals {
 }
 
 fn line() -> IntervalLine {
-    IntervalLine::of("measure", Duration::from_millis(2_500), &names(), &seen())
+    IntervalLine::from_interval("measure", Duration::from_millis(2_500), &names(), &seen())
 }
 
 #[test]
 fn an_imported_result_may_know_one_of_two_times() {
-    let log = hlog::read(&hlog::lines("measure", &names(), 2.5, 1.0, &seen()), Scale::Ns64).unwrap();
+    let log = hlog::read(&hlog::interval_lines("measure", &names(), 2.5, 1.0, &seen()), Scale::Ns64).unwrap();
     for (kind, expected) in [("service", (3, 0)), ("response", (0, 3))] {
         let tag = format!("READ.ok.{kind}");
         let only = log.clone().into_iter().filter(|(name, _)| name.ends_with(&tag)).collect();
-        let slots = line().totals(&names(), Scale::Ns64, &only).slots;
+        let slots = line().phase_totals(&names(), Scale::Ns64, &only).slots;
         let counts: Vec<_> =
             slots.iter().map(|slot| slot.as_ref().map(|s| (s.service.count(), s.response.count()))).collect();
         assert_eq!(counts, [Some(expected), None, None, None]);
@@ -54,7 +54,7 @@ fn an_imported_result_may_know_one_of_two_times() {
             exact: [(tag, Exact { count: 2, sum_ns: 9, min_ns: 9, max_ns: 9 })].into(),
             ..line()
         };
-        let slot = few.totals(&names(), Scale::Ns64, &only).slots[0].clone().unwrap();
+        let slot = few.phase_totals(&names(), Scale::Ns64, &only).slots[0].clone().unwrap();
         assert!(slot.service.max_ns().max(slot.response.max_ns()) > 300_000);
     }
 }
@@ -70,7 +70,7 @@ fn what_a_line_holds() {
     assert_eq!(line.exact.len(), 5, "no lag without a sample: {:?}", line.exact.keys());
     let mut both = seen();
     (both.slots[1], both.slots[2]) = (both.slots[3].clone(), both.slots[0].clone());
-    let both = IntervalLine::of("measure", Duration::ZERO, &names(), &both);
+    let both = IntervalLine::from_interval("measure", Duration::ZERO, &names(), &both);
     let counts: Vec<_> = both.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count)).collect();
     let expected = [
         ("READ.failed.response", 1),
@@ -86,7 +86,7 @@ fn what_a_line_holds() {
     assert_eq!(counts, expected);
     let text = serde_json::to_string(&line).unwrap();
     assert!(text.contains("\"ms\":500") && !text.contains("length_ms"), "{text}");
-    let idle = IntervalLine::of("measure", Duration::ZERO, &names(), &Totals::new(2, Scale::Ns64));
+    let idle = IntervalLine::from_interval("measure", Duration::ZERO, &names(), &Totals::new(2, Scale::Ns64));
     assert!(idle.outcomes.is_empty() && idle.exact.is_empty() && idle.ended.is_empty(), "{idle:?}");
 }
 

@@ -30,10 +30,10 @@ mod used;
 mod verdict;
 mod writer;
 
-pub use experiment::{Again, EndedRun, ExperimentDir, RecordedCell, progress};
-pub use interval_history::{IntervalHistory, closed};
+pub use experiment::{Again, EndedRun, ExperimentDir, RecordedCell, describe_progress};
+pub use interval_history::{IntervalHistory, without_spoilt};
 pub use intervals::{ImplausibleInterval, IntervalLine};
 pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
-pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, unit};
+pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, unit_name};
 pub use writer::{RunWriter, must_be_new};

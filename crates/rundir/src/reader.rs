@@ -259,7 +259,7 @@ impl RunDir {
 
     /// Reads what can be read of a directory that is damaged or incomplete, and says what could not. Only `run.json` must be
     /// there, and of a version that is known.
-    pub fn salvage(path: &Path) -> Result<(Self, Vec<String>), ReadError> {
+    pub fn salvage_run(path: &Path) -> Result<(Self, Vec<String>), ReadError> {
         let mut lost = Some(Vec::new());
         let dir = Self::read(path, &mut lost)?;
         Ok((dir, lost.unwrap_or_default()))
@@ -287,7 +287,7 @@ impl RunDir {
             .iter()
             .map(|line| {
                 let metrics = run.metrics.get(&line.phase).map_or(&[][..], Vec::as_slice);
-                let mut totals = line.totals(metrics, scale, &log);
+                let mut totals = line.phase_totals(metrics, scale, &log);
                 totals.threads = run.plans.get(&line.phase).and_then(|plan| plan.threads).unwrap_or(0) as u64;
                 RecordedPhase { name: line.phase.clone(), seconds: line.end_s(), totals }
             })
@@ -304,7 +304,7 @@ impl RunDir {
             let (second, end_s, length_ms) = (line.second, line.end_s(), line.length_ms);
             let responses = responses(&line);
             let until_ms = (length_ms > 0).then(|| line.start_ms() + u64::from(length_ms));
-            let completed = line.completed();
+            let completed = line.count_successes();
             steps.push(IntervalCounts { phase, second, end_s, length_ms, until_ms, completed, responses });
             match merged.get_mut(phase) {
                 Some(known) => known.merge(&line),
@@ -336,12 +336,12 @@ impl RunDir {
     }
 
     /// Reads the events, in order.
-    pub fn events(&self) -> Result<Vec<Event>, ReadError> {
+    pub fn read_events(&self) -> Result<Vec<Event>, ReadError> {
         Self::lines(&self.path.join("events.jsonl"), DOCUMENT_BYTES)
     }
 
     /// Reads the part of each worker in each phase, where workers applied the load.
-    pub fn workers(&self) -> Result<Vec<Pair>, ReadError> {
+    pub fn read_workers(&self) -> Result<Vec<Pair>, ReadError> {
         let path = self.path.join(WORKERS);
         if path.is_file() { json(&path) } else { Ok(Vec::new()) }
     }
@@ -349,7 +349,7 @@ impl RunDir {
     /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last
     /// second. `None` for one whose beginning was not recorded.
     pub fn phase_boundaries(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
-        let events = self.events()?;
+        let events = self.read_events()?;
         let at =
             |event: &str, name: &str| events.iter().find(|e| e.event == event && e.text == name)?.at_ms();
         let Some(begin) = at("begin", &phase.name) else { return Ok(None) };
@@ -375,7 +375,7 @@ impl RunDir {
 
     /// Successful operations of each second of the measured phase, from the end of the warm-up on. Of an imported result they
     /// are means over its intervals.
-    pub fn succeeded(&self) -> Result<std::collections::BTreeMap<u64, u64>, ReadError> {
+    pub fn successes_by_second(&self) -> Result<std::collections::BTreeMap<u64, u64>, ReadError> {
         let begin = self.begin_s();
         // What is recorded behind its end is the drain. Where no length of the phase itself is known, all of it counts.
         let own =
@@ -415,7 +415,7 @@ impl RunDir {
         }
     }
 
-    /// Whole seconds of the measured phase, as [`RunDir::succeeded`] counts them: to the end of intervals that say how long they
+    /// Whole seconds of the measured phase, as [`RunDir::successes_by_second`] counts them: to the end of intervals that say how long they
     /// are, else of the phase; `None` where its length is not known.
     fn whole_s(&self, measured: &[IntervalCounts]) -> Option<u64> {
         let said = measured.iter().filter_map(|step| step.until_ms).max().map(|ms| ms / 1_000);
@@ -430,7 +430,7 @@ impl RunDir {
 
     /// Successful operations a second over the measured phase.
     pub fn interval_history(&self) -> Result<IntervalHistory, ReadError> {
-        let seconds = self.succeeded()?;
+        let seconds = self.successes_by_second()?;
         let measured = self.measured()?;
         let mut lengths: Vec<u64> =
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
@@ -450,15 +450,16 @@ impl RunDir {
         }
         let mut history = IntervalHistory::of(&seconds, &responses, step, self.whole_s(&measured));
         // Where the client stood still, nothing is known of the target.
-        let phase = self.summary.as_ref().and_then(Summary::measured);
+        let phase = self.summary.as_ref().and_then(Summary::measured_phase);
         history.close(phase.map_or(&[], |phase| &phase.pauses));
         Ok(history)
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.
-    pub fn window(&self, from: u64, to: u64) -> Result<MeasuredPart, ReadError> {
-        let seconds = self.succeeded()?;
-        let of_phase = self.summary.as_ref().and_then(Summary::measured).map_or(0.0, |phase| phase.seconds);
+    pub fn measured_window(&self, from: u64, to: u64) -> Result<MeasuredPart, ReadError> {
+        let seconds = self.successes_by_second()?;
+        let of_phase =
+            self.summary.as_ref().and_then(Summary::measured_phase).map_or(0.0, |phase| phase.seconds);
         let end = to.min(of_phase.floor() as u64);
         let warmup =
             self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));

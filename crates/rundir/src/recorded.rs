@@ -88,7 +88,7 @@ fn recorded(line: IntervalLine, histograms: &BTreeMap<String, Buckets>) -> Recor
             if let Some(found) = histograms.get(&format!("{}.{tag}", line.phase)) {
                 let mut buckets = found.clone();
                 if let Some(exact) = line.exact.get(&tag) {
-                    exact.restore(&mut buckets);
+                    exact.restore_buckets(&mut buckets);
                 }
                 metric.histograms.insert(kind.to_owned(), buckets);
             }

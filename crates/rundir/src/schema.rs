@@ -343,7 +343,7 @@ impl Phase {
     }
 
     /// Successes within its time; where that was not counted, those of its arrivals.
-    pub fn successes(&self) -> u64 {
+    pub fn count_successes(&self) -> u64 {
         self.completed.unwrap_or_else(|| self.outcomes.get("ok").copied().unwrap_or(0))
     }
 
@@ -379,7 +379,7 @@ impl Pause {
     const AFTER_S: f64 = 1.0;
 
     /// Returns whether an interval, seconds after the phase's begin, has figures of it.
-    pub fn spoils(&self, from_s: f64, to_s: f64) -> bool {
+    pub fn spoils_interval(&self, from_s: f64, to_s: f64) -> bool {
         from_s < self.from_s + self.length_s + Pause::AFTER_S && to_s > self.from_s
     }
 }
@@ -459,7 +459,7 @@ pub struct Threshold {
 
 impl Threshold {
     /// Returns its answer.
-    pub fn decision(&self) -> Decision {
+    pub fn threshold_answer(&self) -> Decision {
         match (self.too_close, self.passed) {
             (true, _) => Decision::TooClose,
             (false, true) => Decision::Pass,
@@ -519,8 +519,8 @@ pub struct Pair {
 
 impl Summary {
     /// Returns whether a threshold counts as missed.
-    pub fn misses(&self, threshold: &Threshold) -> bool {
-        match threshold.decision() {
+    pub fn misses_threshold(&self, threshold: &Threshold) -> bool {
+        match threshold.threshold_answer() {
             Decision::Pass => false,
             Decision::Fail => true,
             Decision::TooClose => self.strict,
@@ -529,7 +529,7 @@ impl Summary {
 
     /// The measured phase. A load stands for it only where the run came to its end: what was cut off in its load may have
     /// been about to measure.
-    pub fn measured(&self) -> Option<&Phase> {
+    pub fn measured_phase(&self) -> Option<&Phase> {
         let measured = self.phases.iter().find(|phase| phase.name == "measure");
         measured.or_else(|| self.phases.last().filter(|_| self.status == Status::Complete))
     }

@@ -29,17 +29,17 @@ fn a_caller_waits_for_failures_too_where_there_are_some() {
 #[test]
 fn the_measured_phase_is_that_of_its_name_or_else_the_last_one() {
     let of = |names: &[&str]| {
-        let phases: Vec<_> = names.iter().map(|name| crate::fixtures::phase(name, 1.0)).collect();
-        crate::fixtures::summary(&phases).measured().map(|phase| phase.name.clone())
+        let phases: Vec<_> = names.iter().map(|name| crate::fixtures::empty_phase(name, 1.0)).collect();
+        crate::fixtures::empty_summary(&phases).measured_phase().map(|phase| phase.name.clone())
     };
     assert_eq!(of(&["load", "measure", "warmup"]).as_deref(), Some("measure"));
     assert_eq!((of(&["load", "warmup"]).as_deref(), of(&[])), (Some("warmup"), None));
     // What was cut off in its load has measured nothing.
     for status in [Status::Interrupted, Status::Running, Status::Failed] {
         let of = |names: &[&str]| {
-            let phases: Vec<_> = names.iter().map(|name| crate::fixtures::phase(name, 1.0)).collect();
-            let summary = Summary { status, ..crate::fixtures::summary(&phases) };
-            summary.measured().map(|phase| phase.name.clone())
+            let phases: Vec<_> = names.iter().map(|name| crate::fixtures::empty_phase(name, 1.0)).collect();
+            let summary = Summary { status, ..crate::fixtures::empty_summary(&phases) };
+            summary.measured_phase().map(|phase| phase.name.clone())
         };
         assert_eq!(
             (of(&["load"]), of(&["load", "measure"]).as_deref()),
@@ -73,7 +73,7 @@ fn what_is_not_known_of_a_machine_is_not_written() {
             .map(|(name, cores)| (name.to_owned(), cores))
             .into(),
     };
-    assert_eq!(used.named(), "stress-ng 0.96 cores, rustc 0.20, cc1 0.05");
+    assert_eq!(used.describe_programs(), "stress-ng 0.96 cores, rustc 0.20, cc1 0.05");
 }
 
 #[test]

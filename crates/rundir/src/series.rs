@@ -33,7 +33,7 @@ fn put(out: &mut String, buckets: Option<&Buckets>, percentiles: &[f64]) {
 
 /// The rows of one interval: every metric that had requests, by arrivals, then `TOTAL`. The successes of `TOTAL` are those within
 /// the phase's time, which throughput counts; a percentile that too few samples support is empty, as in the summary.
-pub fn rows(
+pub fn interval_rows(
     start: Duration,
     phase: &str,
     metrics: &[String],
@@ -166,7 +166,7 @@ mod tests {
         let mut totals = Totals::new(3, Scale::Ns64);
         totals.add(&interval);
         let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
-        let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
+        let text = interval_rows(Duration::from_secs(3), "measure", &names, &totals, None);
         // Percentiles are ends of buckets (2000.9: 31,248 to 31,263 units of 64 ns), none above the greatest.
         let expected = "3,measure,READ,3,1,2,2000.0,2000.9,,,3000.1,4001.8,,,6000.1,,,\n\
                         3,measure,SCAN,0,1,0,,,,,,,,,,,,\n\
@@ -194,9 +194,9 @@ mod tests {
         if let Some(slot) = &mut totals.slots[0] {
             slot.response = Buckets::new(Scale::Ns64);
         }
-        let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
+        let text = interval_rows(Duration::from_secs(3), "measure", &names, &totals, None);
         assert!(text.starts_with("3,measure,READ,3,1,2,2000.0,2000.9,,,3000.1,,,,,,,\n"), "{text}");
-        let idle = rows(Duration::ZERO, "load", &names, &Totals::new(3, Scale::Ns64), Some(2.25));
+        let idle = interval_rows(Duration::ZERO, "load", &names, &Totals::new(3, Scale::Ns64), Some(2.25));
         assert_eq!(idle, "0,load,TOTAL,0,0,0,,,,,,,,,,,0,2.2\n");
     }
 
@@ -212,7 +212,7 @@ mod tests {
             totals.add(&interval);
             // Two were done after the phase, five arrived in the warm-up.
             totals.crossed = 3;
-            let text = rows(Duration::ZERO, "measure", &["READ".into()], &totals, None);
+            let text = interval_rows(Duration::ZERO, "measure", &["READ".into()], &totals, None);
             let (read, _) = read(&format!("{HEADER}{text}"));
             (read[0].service_us.map(|cell| cell.is_some()), read[0].ok, read[1].ok)
         };
@@ -231,7 +231,7 @@ mod tests {
         interval.ended[Outcome::TimedOut as usize] = 1;
         let mut totals = Totals::new(2, Scale::Ns64);
         totals.add(&interval);
-        let text = rows(
+        let text = interval_rows(
             Duration::from_millis(3_100),
             "measure",
             &["READ".into(), "UPDATE".into()],

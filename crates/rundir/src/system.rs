@@ -41,7 +41,7 @@ impl System {
     }
 
     /// Facts that are not the same; what changes by itself is not compared.
-    pub fn differences(&self, other: &System) -> Vec<Difference> {
+    pub fn list_differences(&self, other: &System) -> Vec<Difference> {
         let keys = |system: &System| -> Vec<(String, String)> {
             let all = system.facts.iter();
             all.flat_map(|(group, facts)| facts.keys().map(|name| (group.clone(), name.clone()))).collect()
@@ -86,7 +86,7 @@ mod tests {
             System::new(facts(&[("a", "x", "1"), ("a", "y", "1"), ("b", "z", "1")]), SystemFacts::new());
         let two =
             System::new(facts(&[("a", "x", "1"), ("a", "y", "2"), ("c", "z", "1")]), SystemFacts::new());
-        let found = one.differences(&two);
+        let found = one.list_differences(&two);
         let shown: Vec<_> =
             found.iter().map(|d| (d.name.as_str(), d.first.is_some(), d.second.is_some())).collect();
         assert_eq!(shown, [("y", true, true), ("z", true, false), ("z", false, true)]);

@@ -18,7 +18,7 @@ pub const TRANSACTIONAL: &str = "TX-";
 const DERIVED: [&str; 5] = [READ_MODIFY_WRITE, "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", BULK];
 
 /// Returns the name of several operations of a phase with these metrics.
-pub fn unit<S: AsRef<str>>(names: &[S]) -> &'static str {
+pub fn unit_name<S: AsRef<str>>(names: &[S]) -> &'static str {
     let has = |name: &str| names.iter().any(|one| one.as_ref() == name);
     match (has(TRANSACTION), has(BULK)) {
         (true, _) => "transactions",
@@ -55,17 +55,17 @@ mod tests {
     #[test]
     fn times_of_operations_are_counted_once() {
         let sysbench = ["POINT-SELECT", "INSERT", TRANSACTION];
-        assert_eq!((adding(&sysbench), unit(&sysbench)), (vec![TRANSACTION], "transactions"));
+        assert_eq!((adding(&sysbench), unit_name(&sysbench)), (vec![TRANSACTION], "transactions"));
         let core = ["READ", "UPDATE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
-        assert_eq!((adding(&core), unit(&core)), (vec!["READ", "UPDATE"], "operations"));
+        assert_eq!((adding(&core), unit_name(&core)), (vec!["READ", "UPDATE"], "operations"));
         let own = ["pay", "pay.update", "pay.commit", "pay.abort", "pay.later"];
-        assert_eq!((adding(&own[..4]), unit(&own)), (vec!["pay"], "operations"));
+        assert_eq!((adding(&own[..4]), unit_name(&own)), (vec!["pay"], "operations"));
         // An operation by itself whose name looks like a request's.
         assert_eq!(adding(&["pay", "pay.later"]), ["pay", "pay.later"]);
         let poc = ["INSERT", "KEYQUERY", BULK];
-        assert_eq!((adding(&poc), unit(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
+        assert_eq!((adding(&poc), unit_name(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
         assert_eq!(
-            (unit(&["INSERT", BULK]), unit(&["INSERT", "KEYQUERY"]), unit::<&str>(&[])),
+            (unit_name(&["INSERT", BULK]), unit_name(&["INSERT", "KEYQUERY"]), unit_name::<&str>(&[])),
             ("bulks", "operations", "operations")
         );
         let parts = ["READ", "TX-READ", "SCAN-LATENCY-PER-RECORD"];

@@ -110,7 +110,7 @@ pub struct OthersUse {
 
 impl OthersUse {
     /// `stress-ng 0.96 cores, rustc 0.20`, the most first.
-    pub fn named(&self) -> String {
+    pub fn describe_programs(&self) -> String {
         let mut all: Vec<(&String, &f64)> = self.programs.iter().collect();
         all.sort_by(|a, b| b.1.total_cmp(a.1));
         let one = |(at, (name, cores)): (usize, &(&String, &f64))| {

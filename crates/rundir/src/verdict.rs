@@ -17,7 +17,7 @@ pub enum Trust {
 
 impl Trust {
     /// Returns the word before a reason: one that takes no trust away is a note.
-    pub fn word(self) -> &'static str {
+    pub fn trust_word(self) -> &'static str {
         match self {
             Trust::Valid => "note",
             Trust::Suspect => "suspect",
@@ -29,7 +29,7 @@ impl Trust {
     pub fn name(self) -> &'static str {
         match self {
             Trust::Valid => "valid",
-            _ => self.word(),
+            _ => self.trust_word(),
         }
     }
 }
@@ -154,7 +154,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Nothing was judged.
-    pub fn none(trust: Trust) -> Self {
+    pub fn nothing_judged(trust: Trust) -> Self {
         Verdict { trust, reasons: Vec::new(), checks: Vec::new(), grades: Vec::new() }
     }
 
@@ -172,7 +172,7 @@ impl Verdict {
         let claims = Claim::ALL.into_iter().map(|claim| grade(claim.name(), &[claim], usual(claim)));
         let mut verdict = Verdict { trust: Trust::Valid, reasons, checks, grades: claims.collect() };
         verdict.ask(asked.iter().map(|(claim, of)| grade(claim, of, true)));
-        verdict.judge();
+        verdict.grade_claims();
         verdict
     }
 
@@ -187,8 +187,8 @@ impl Verdict {
     }
 
     /// Gives grades by the reasons as they are now, and sorts these.
-    pub fn judge(&mut self) {
-        let asked: Vec<Vec<Claim>> = self.asked().map(|grade| grade.of.clone()).collect();
+    pub fn grade_claims(&mut self) {
+        let asked: Vec<Vec<Claim>> = self.asked_grades().map(|grade| grade.of.clone()).collect();
         let is_asked = |reason: &Reason| asked.is_empty() || asked.iter().any(|of| reason.is_about(of));
         self.reasons
             .sort_by_key(|reason| (std::cmp::Reverse((is_asked(reason), reason.trust)), rank(&reason.check)));
@@ -204,19 +204,19 @@ impl Verdict {
         }
         let worst = match self.grades.is_empty() {
             true => self.reasons.iter().map(|reason| reason.trust).chain([self.trust]).max(),
-            false => self.asked().map(|grade| grade.trust).max(),
+            false => self.asked_grades().map(|grade| grade.trust).max(),
         };
         self.trust = worst.unwrap_or(Trust::Valid);
     }
 
     /// Returns the grades that were asked for.
-    pub fn asked(&self) -> impl Iterator<Item = &Grade> {
+    pub fn asked_grades(&self) -> impl Iterator<Item = &Grade> {
         self.grades.iter().filter(|grade| grade.asked)
     }
 
     /// Asks for all that was asked of others, and for nothing else; for the same as before where nothing was.
     pub fn ask_as<'a>(&mut self, others: impl Iterator<Item = &'a Verdict>) {
-        let asked: Vec<Grade> = others.flat_map(Verdict::asked).cloned().collect();
+        let asked: Vec<Grade> = others.flat_map(Verdict::asked_grades).cloned().collect();
         if !asked.is_empty() {
             self.grades.iter_mut().for_each(|grade| grade.asked = false);
             self.ask(asked.into_iter());
@@ -225,12 +225,12 @@ impl Verdict {
 
     /// Returns whether a reason speaks against what was asked for. Runs that were judged as a whole asked for everything.
     pub fn is_asked(&self, reason: &Reason) -> bool {
-        self.grades.is_empty() || self.asked().any(|grade| reason.is_about(&grade.of))
+        self.grades.is_empty() || self.asked_grades().any(|grade| reason.is_about(&grade.of))
     }
 
     /// The trust that is left in a figure that rests on these claims, whatever was asked for; on none of them: a count. A run of
     /// which one claim is invalid still has the others.
-    pub fn of(&self, claims: &[Claim]) -> Trust {
+    pub fn trust_in(&self, claims: &[Claim]) -> Trust {
         if self.grades.is_empty() {
             return self.trust;
         }
@@ -239,12 +239,12 @@ impl Verdict {
     }
 
     /// Returns whether this check speaks against any claim of the run.
-    pub fn says(&self, check: &str) -> bool {
+    pub fn speaks_against(&self, check: &str) -> bool {
         self.reasons.iter().any(|reason| reason.check == check && reason.trust != Trust::Valid)
     }
 
     /// The first of the reasons that take trust away.
-    pub fn worst(&self) -> Option<&Reason> {
+    pub fn worst_reason(&self) -> Option<&Reason> {
         self.reasons
             .iter()
             .find(|reason| reason.trust == self.trust && self.trust != Trust::Valid && self.is_asked(reason))

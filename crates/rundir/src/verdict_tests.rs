@@ -18,12 +18,12 @@ fn a_verdict_names_what_takes_trust_away() {
         reason("errors", Trust::Invalid, &[]),
     ];
     let verdict = Verdict::new(reasons, Vec::new(), &[]);
-    assert!(verdict.says("lag") && verdict.says("errors"));
-    assert!(!verdict.says("note") && !verdict.says("drops"));
-    assert_eq!(verdict.worst().map(|reason| reason.check.as_str()), Some("errors"));
-    assert_eq!(Verdict::new(vec![reason("note", Trust::Valid, &[])], Vec::new(), &[]).worst(), None);
+    assert!(verdict.speaks_against("lag") && verdict.speaks_against("errors"));
+    assert!(!verdict.speaks_against("note") && !verdict.speaks_against("drops"));
+    assert_eq!(verdict.worst_reason().map(|reason| reason.check.as_str()), Some("errors"));
+    assert_eq!(Verdict::new(vec![reason("note", Trust::Valid, &[])], Vec::new(), &[]).worst_reason(), None);
     assert_eq!(
-        [Trust::Valid, Trust::Suspect, Trust::Invalid].map(Trust::word),
+        [Trust::Valid, Trust::Suspect, Trust::Invalid].map(Trust::trust_word),
         ["note", "suspect", "invalid"]
     );
 }
@@ -51,11 +51,11 @@ fn the_run_is_as_bad_as_what_was_asked_for() {
     let of = |claims: &[Claim]| Verdict::new(bad_tail(), Vec::new(), &[("a > b".into(), claims.to_vec())]);
     let throughput = of(&[Claim::Throughput]);
     assert_eq!(throughput.trust, Trust::Valid);
-    assert_eq!(throughput.worst(), None);
+    assert_eq!(throughput.worst_reason(), None);
     assert_eq!(grades(&throughput)[4], ("a > b", Trust::Valid));
     assert_eq!(grades(&throughput)[2], ("tail", Trust::Invalid));
     assert!(!throughput.is_asked(&throughput.reasons[0]));
-    assert_eq!(throughput.of(&Claim::FIGURES), Trust::Invalid, "who compares all of them asks for all");
+    assert_eq!(throughput.trust_in(&Claim::FIGURES), Trust::Invalid, "who compares all of them asks for all");
     assert_eq!(of(&[Claim::Median, Claim::Tail]).trust, Trust::Invalid);
     // A count of errors is touched by what speaks against the whole alone.
     assert_eq!(of(&[]).trust, Trust::Valid);
@@ -69,13 +69,14 @@ fn a_claim_can_be_asked_for_without_a_threshold() {
     let reasons = vec![reason("lag", Trust::Invalid, &[Claim::Tail])];
     let verdict = Verdict::new(reasons, Vec::new(), &[("throughput".into(), vec![Claim::Throughput])]);
     assert_eq!((verdict.trust, verdict.grades.len()), (Trust::Valid, Claim::ALL.len()));
-    assert_eq!(verdict.asked().map(|grade| grade.claim.as_str()).collect::<Vec<_>>(), ["throughput"]);
+    assert_eq!(verdict.asked_grades().map(|grade| grade.claim.as_str()).collect::<Vec<_>>(), ["throughput"]);
 }
 
 #[test]
 fn a_part_is_asked_for_what_the_others_were_and_for_nothing_else() {
-    let asked =
-        |verdict: &Verdict| -> Vec<String> { verdict.asked().map(|grade| grade.claim.clone()).collect() };
+    let asked = |verdict: &Verdict| -> Vec<String> {
+        verdict.asked_grades().map(|grade| grade.claim.clone()).collect()
+    };
     let other = |asked: &[(&str, Claim)]| {
         let asked: Vec<_> = asked.iter().map(|(claim, of)| ((*claim).to_owned(), vec![*of])).collect();
         Verdict::new(Vec::new(), Vec::new(), &asked)
@@ -83,17 +84,17 @@ fn a_part_is_asked_for_what_the_others_were_and_for_nothing_else() {
     let mut own = Verdict::new(vec![reason("lag", Trust::Invalid, &[Claim::Tail])], Vec::new(), &[]);
     assert_eq!(asked(&own), ["throughput", "tail"]);
     // Others that asked for nothing change nothing.
-    own.ask_as([Verdict::none(Trust::Valid)].iter());
+    own.ask_as([Verdict::nothing_judged(Trust::Valid)].iter());
     assert_eq!(asked(&own), ["throughput", "tail"]);
     let others = [
         other(&[("median", Claim::Median)]),
         other(&[("p99 < 1ms", Claim::Tail), ("median", Claim::Median)]),
     ];
     own.ask_as(others[..1].iter());
-    own.judge();
+    own.grade_claims();
     assert_eq!((asked(&own), own.trust), (vec!["median".to_owned()], Trust::Valid));
     own.ask_as(others.iter());
-    own.judge();
+    own.grade_claims();
     assert_eq!((asked(&own), own.trust), (vec!["median".to_owned(), "p99 < 1ms".to_owned()], Trust::Invalid));
     assert_eq!(own.grades.len(), Claim::ALL.len() + 1);
 }
@@ -101,7 +102,7 @@ fn a_part_is_asked_for_what_the_others_were_and_for_nothing_else() {
 #[test]
 fn resources_are_no_figure() {
     let reasons = vec![reason("monitors", Trust::Suspect, &[Claim::Resources])];
-    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).of(&Claim::FIGURES), Trust::Valid);
+    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).trust_in(&Claim::FIGURES), Trust::Valid);
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn what_affects_what_was_asked_for_stands_first() {
     let order: Vec<&str> = verdict.reasons.iter().map(|reason| reason.check.as_str()).collect();
     // Of equals the gravest: what was lost before how it was spread.
     assert_eq!(order, ["errors", "level", "lag"]);
-    assert_eq!((verdict.trust, verdict.worst().unwrap().check.as_str()), (Trust::Suspect, "errors"));
+    assert_eq!((verdict.trust, verdict.worst_reason().unwrap().check.as_str()), (Trust::Suspect, "errors"));
 }
 
 #[test]
@@ -129,9 +130,9 @@ fn the_headline_is_the_gravest_reason_and_not_the_first() {
     // What has no rank keeps its order.
     assert_eq!(found, ["gone", "stalls", "level", "neighbours", "steal"]);
     let mut reasons = vec![reason("gone", Trust::Suspect, &[]), reason("pinning", Trust::Invalid, &[])];
-    assert_eq!(Verdict::new(reasons.clone(), Vec::new(), &[]).worst().unwrap().check, "pinning");
+    assert_eq!(Verdict::new(reasons.clone(), Vec::new(), &[]).worst_reason().unwrap().check, "pinning");
     reasons[1].trust = Trust::Valid;
-    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).worst().unwrap().check, "gone");
+    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).worst_reason().unwrap().check, "gone");
 }
 
 #[test]
@@ -140,13 +141,13 @@ fn summaries_of_earlier_versions_were_judged_as_a_whole() {
         "reasons": [{"check": "lag", "trust": "suspect", "text": "late"}]}"#;
     let mut verdict: Verdict = serde_json::from_str(text).unwrap();
     assert!(verdict.grades.is_empty() && verdict.is_asked(&verdict.reasons[0]));
-    assert_eq!(verdict.of(&Claim::FIGURES), Trust::Suspect);
-    assert_eq!(verdict.worst().map(|reason| reason.text.as_str()), Some("late"));
+    assert_eq!(verdict.trust_in(&Claim::FIGURES), Trust::Suspect);
+    assert_eq!(verdict.worst_reason().map(|reason| reason.text.as_str()), Some("late"));
     // It never becomes better than it was.
-    verdict.judge();
+    verdict.grade_claims();
     assert_eq!(verdict.trust, Trust::Suspect);
     verdict.reasons.push(reason("data", Trust::Invalid, &[]));
-    verdict.judge();
+    verdict.grade_claims();
     assert_eq!((verdict.trust, verdict.reasons[0].check.as_str()), (Trust::Invalid, "data"));
     let again = serde_json::to_string(&verdict).unwrap();
     assert_eq!(serde_json::from_str::<Verdict>(&again).unwrap(), verdict);

@@ -39,7 +39,7 @@ pub struct RunWriter {
 
 fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path);
-    file.map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), files::named(e))))
+    file.map_err(|e| io::Error::new(e.kind(), format!("{}: {}", path.display(), files::name_limit(e))))
 }
 
 /// An error where a run directory cannot be made because something is there: asked before anything else is done.
@@ -67,7 +67,7 @@ impl Written {
 
 impl RunWriter {
     /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
-    pub fn create(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
+    pub fn create_run(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
         let writer = RunWriter::unlogged(path, run, environment, scale)?;
         log::enter(path)?;
         Ok(writer)
@@ -106,26 +106,26 @@ impl RunWriter {
         ] {
             // Not waited for until it is on the disk: there is nothing to lose yet, and where the host writes back gigabytes, as
             // behind a compilation, that takes minutes.
-            writer.put(name, &text).and_then(|put| put.take_place()).map_err(files::named)?;
+            writer.put(name, &text).and_then(|put| put.take_place()).map_err(files::name_limit)?;
         }
-        writer.hlog.write_all(hlog::header(SystemTime::now(), scale).as_bytes())?;
+        writer.hlog.write_all(hlog::log_header(SystemTime::now(), scale).as_bytes())?;
         writer.series.write_all(series::HEADER.as_bytes())?;
         Ok(writer)
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub fn run_path(&self) -> &Path {
         &self.path
     }
 
     /// The first write that failed, in words.
-    pub fn failure(&self) -> Option<&str> {
+    pub fn first_failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
     fn note(&mut self, result: io::Result<()>) {
         if let (Err(error), None) = (result, &self.failure) {
-            self.failure = Some(format!("{}: {}", self.path.display(), files::named(error)));
+            self.failure = Some(format!("{}: {}", self.path.display(), files::name_limit(error)));
         }
     }
 
@@ -147,7 +147,7 @@ impl RunWriter {
     }
 
     /// Notes something that happens now, with the wall clock's time.
-    pub fn event(&mut self, kind: &str, text: &str) {
+    pub fn write_event(&mut self, kind: &str, text: &str) {
         self.event_at(SystemTime::now(), kind, text);
     }
 
@@ -161,7 +161,7 @@ impl RunWriter {
     }
 
     /// Writes one interval of a phase: histogram log, series and counters. `start` counts from the phase's epoch.
-    pub fn interval(
+    pub fn write_interval(
         &mut self,
         phase: &str,
         start: Duration,
@@ -170,13 +170,13 @@ impl RunWriter {
         steal_pct: Option<f64>,
     ) {
         let metrics = self.run.metrics.get(phase).cloned().unwrap_or_default();
-        let log = hlog::lines(phase, &metrics, start.as_secs_f64(), length_s, totals);
+        let log = hlog::interval_lines(phase, &metrics, start.as_secs_f64(), length_s, totals);
         let result = self.hlog.write_all(log.as_bytes());
         self.note(result);
-        let rows = series::rows(start, phase, &metrics, totals, steal_pct);
+        let rows = series::interval_rows(start, phase, &metrics, totals, steal_pct);
         let result = self.series.write_all(rows.as_bytes());
         self.note(result);
-        let line = IntervalLine::of(phase, start, &metrics, totals);
+        let line = IntervalLine::from_interval(phase, start, &metrics, totals);
         let result = serde_json::to_string(&line)
             .map_err(io::Error::from)
             .and_then(|text| self.intervals.write_all(format!("{text}\n").as_bytes()));
@@ -193,8 +193,8 @@ impl RunWriter {
 
     /// Names the metrics of a phase, and of its warm-up where it has one, and says what is planned; must come before its first
     /// interval.
-    pub fn phase(&mut self, phase: &str, metrics: &[String], plan: Planned, warmup: bool) {
-        self.update(|run| {
+    pub fn name_metrics(&mut self, phase: &str, metrics: &[String], plan: Planned, warmup: bool) {
+        self.update_run(|run| {
             for name in [Some(phase), warmup.then_some("warmup")].into_iter().flatten() {
                 run.metrics.insert(name.to_owned(), metrics.to_vec());
             }
@@ -203,7 +203,7 @@ impl RunWriter {
     }
 
     /// Takes over what became known after the start.
-    pub fn update(&mut self, change: impl FnOnce(&mut Run)) {
+    pub fn update_run(&mut self, change: impl FnOnce(&mut Run)) {
         change(&mut self.run);
         let result = serde_json::to_string_pretty(&self.run)
             .map_err(io::Error::from)
@@ -212,7 +212,7 @@ impl RunWriter {
     }
 
     /// Adds what each worker did in a phase.
-    pub fn workers(&mut self, workers: &[Pair]) {
+    pub fn write_workers(&mut self, workers: &[Pair]) {
         for worker in workers {
             match self.workers.iter_mut().find(|known| known.number == worker.number) {
                 Some(known) => known.phases.extend_from_slice(&worker.phases),
@@ -230,10 +230,10 @@ impl RunWriter {
     /// Writes the summary and how far the run came.
     pub fn finish(&mut self, summary: &Summary, status: Status) {
         let scale = self.sums.first().map_or(Scale::Ns64, |(_, sum)| sum.scale());
-        let mut text = hlog::header(SystemTime::now(), scale);
+        let mut text = hlog::log_header(SystemTime::now(), scale);
         for (phase, sum) in &self.sums {
             let metrics = self.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
-            text.push_str(&hlog::lines(phase, metrics, 0.0, 0.0, sum));
+            text.push_str(&hlog::interval_lines(phase, metrics, 0.0, 0.0, sum));
         }
         let result = self.replace(TOTALS, text.trim_end());
         self.note(result);
@@ -241,7 +241,7 @@ impl RunWriter {
             .map_err(io::Error::from)
             .and_then(|text| self.replace("summary.json", &text));
         self.note(result);
-        self.update(|run| run.status = status);
+        self.update_run(|run| run.status = status);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Tests of what is refused and what fails; what is written is read back in `tests/read_back.rs`.
 
 use super::*;
-use crate::fixtures::{run, summary};
+use crate::fixtures::{empty_summary, run};
 use crate::schema::Planned;
 
 fn open(path: &Path) -> io::Result<RunWriter> {
-    RunWriter::create(path, run(), &Environment::default(), Scale::Ns64)
+    RunWriter::create_run(path, run(), &Environment::default(), Scale::Ns64)
 }
 
 #[test]
@@ -22,11 +22,11 @@ fn a_directory_must_be_new_or_empty() {
 fn what_happens_is_noted_with_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(folder.path()).unwrap();
-    assert_eq!((writer.path(), writer.failure()), (folder.path(), None));
-    writer.workers(&[]);
+    assert_eq!((writer.run_path(), writer.first_failure()), (folder.path(), None));
+    writer.write_workers(&[]);
     assert!(!folder.path().join(WORKERS).exists(), "no worker applied the load");
     let before = jiff::Timestamp::now();
-    writer.event("note", "now");
+    writer.write_event("note", "now");
     let after = jiff::Timestamp::now();
     writer.event_at(SystemTime::UNIX_EPOCH + Duration::from_nanos(1_500_000_001), "note", "then");
     let text = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
@@ -44,9 +44,9 @@ fn the_first_write_that_fails_is_remembered() {
     let path = folder.path().join("run");
     let mut writer = open(&path).unwrap();
     std::fs::remove_dir_all(&path).unwrap();
-    writer.phase("measure", &[], Planned::default(), false);
-    let failure = writer.failure().unwrap().to_owned();
+    writer.name_metrics("measure", &[], Planned::default(), false);
+    let failure = writer.first_failure().unwrap().to_owned();
     assert!(failure.starts_with(&*path.to_string_lossy()), "{failure}");
-    writer.finish(&summary(&[]), Status::Complete);
-    assert_eq!(writer.failure(), Some(failure.as_str()));
+    writer.finish(&empty_summary(&[]), Status::Complete);
+    assert_eq!(writer.first_failure(), Some(failure.as_str()));
 }

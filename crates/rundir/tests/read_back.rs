@@ -2,9 +2,9 @@
 
 use dyno_record::{Scale, Stamps, ThreadInterval, Totals};
 use dyno_rundir::schema::{self, Environment, Pair, Pause, Planned, Status, VERSION};
-use dyno_rundir::{ExperimentDir, ReadError, RunDir, RunWriter, progress};
+use dyno_rundir::{ExperimentDir, ReadError, RunDir, RunWriter, describe_progress};
 use dyno_types::Outcome;
-use fixtures::{BEGIN_S, phase, run, summary};
+use fixtures::{BEGIN_S, empty_phase, empty_summary, run};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,16 +44,16 @@ fn second(reads: u64) -> Totals {
 
 /// Two seconds of warm-up and four that are measured, with 10, 20, 30 and 40 reads.
 fn written(path: &Path, end: Option<Status>) {
-    let mut writer = RunWriter::create(path, run(), &Environment::default(), Scale::Ns64).unwrap();
+    let mut writer = RunWriter::create_run(path, run(), &Environment::default(), Scale::Ns64).unwrap();
     let names = ["READ".to_owned(), "UPDATE".to_owned()];
     let at = |s: u64| UNIX_EPOCH + Duration::from_secs(BEGIN_S + s);
     let plan = Planned { seconds: Some(4.0), interval_s: 1.0, ..Planned::default() };
-    writer.phase("measure", &names, plan, true);
+    writer.name_metrics("measure", &names, plan, true);
     for (phase, first, reads) in [("warmup", 0, &[5, 5][..]), ("measure", 2, &[10, 20, 30, 40][..])] {
         writer.event_at(at(first), "begin", phase);
         for (number, reads) in reads.iter().enumerate() {
             let start = SECOND * (first as u32 + number as u32);
-            writer.interval(phase, start, 1.0, &second(*reads), Some(0.5));
+            writer.write_interval(phase, start, 1.0, &second(*reads), Some(0.5));
         }
         if end.is_some() {
             writer.event_at(at(first + reads.len() as u64), "end", phase);
@@ -62,12 +62,12 @@ fn written(path: &Path, end: Option<Status>) {
     let worker = |number, phases: &[serde_json::Value]| -> Pair {
         serde_json::from_value(json!({"number": number, "target": "null:", "phases": phases})).unwrap()
     };
-    writer.workers(&[worker(1, &[phase("warmup", 2.0)]), worker(2, &[])]);
-    writer.workers(&[worker(1, &[phase("measure", 4.0)])]);
+    writer.write_workers(&[worker(1, &[empty_phase("warmup", 2.0)]), worker(2, &[])]);
+    writer.write_workers(&[worker(1, &[empty_phase("measure", 4.0)])]);
     if let Some(status) = end {
-        writer.finish(&summary(&[phase("warmup", 2.0), phase("measure", 4.5)]), status);
+        writer.finish(&empty_summary(&[empty_phase("warmup", 2.0), empty_phase("measure", 4.5)]), status);
     }
-    assert_eq!(writer.failure(), None);
+    assert_eq!(writer.first_failure(), None);
 }
 
 fn read(end: Option<Status>) -> (tempfile::TempDir, RunDir) {
@@ -119,7 +119,7 @@ fn a_total_that_is_not_what_was_counted_is_not_believed() {
 #[test]
 fn seconds_count_from_the_end_of_the_warm_up() {
     let (_folder, dir) = read(Some(Status::Complete));
-    assert_eq!(dir.succeeded().unwrap(), BTreeMap::from([(0, 10), (1, 20), (2, 30), (3, 40)]));
+    assert_eq!(dir.successes_by_second().unwrap(), BTreeMap::from([(0, 10), (1, 20), (2, 30), (3, 40)]));
     let history = dir.interval_history().unwrap();
     // The phase lasts for four whole seconds.
     assert_eq!((history.step_s, history.from_s, history.values), (1, 0, vec![10.0, 20.0, 30.0, 40.0]));
@@ -136,7 +136,7 @@ fn seconds_count_from_the_end_of_the_warm_up() {
     assert_eq!(paused(1.4), [0.0; 0]);
     let (_folder, dir) = read(None);
     assert_eq!(
-        dir.succeeded().unwrap().keys().copied().collect::<Vec<_>>(),
+        dir.successes_by_second().unwrap().keys().copied().collect::<Vec<_>>(),
         [2, 3, 4, 5],
         "no summary says it"
     );
@@ -145,14 +145,14 @@ fn seconds_count_from_the_end_of_the_warm_up() {
 #[test]
 fn a_window_has_the_operations_and_latencies_of_its_seconds() {
     let (_folder, dir) = read(Some(Status::Complete));
-    let part = dir.window(1, 3).unwrap();
+    let part = dir.measured_window(1, 3).unwrap();
     assert_eq!((part.seconds, part.operations), (2, 50));
     let names: Vec<&str> = part.latencies.keys().map(String::as_str).collect();
     assert_eq!((names, part.latencies["READ"].count()), (vec!["READ"], 50));
     // It ends with the last whole second of the phase, which took 4.5 s.
-    let rest = dir.window(3, 100).unwrap();
+    let rest = dir.measured_window(3, 100).unwrap();
     assert_eq!((rest.seconds, rest.operations, rest.latencies["READ"].count()), (1, 40, 40));
-    let none = dir.window(4, 100).unwrap();
+    let none = dir.measured_window(4, 100).unwrap();
     assert_eq!((none.seconds, none.operations, none.latencies.len()), (0, 0, 0));
 }
 
@@ -174,16 +174,16 @@ fn a_phase_has_the_edges_of_its_events() {
 fn events_and_workers_are_read_in_order() {
     let (folder, dir) = read(Some(Status::Complete));
     let events: Vec<(String, String)> =
-        dir.events().unwrap().into_iter().map(|e| (e.event, e.text)).collect();
+        dir.read_events().unwrap().into_iter().map(|e| (e.event, e.text)).collect();
     let told: Vec<(&str, &str)> =
         events.iter().map(|(event, text)| (event.as_str(), text.as_str())).collect();
     assert_eq!(told, [("begin", "warmup"), ("end", "warmup"), ("begin", "measure"), ("end", "measure")]);
     let phases = |pair: &Pair| pair.phases.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
     let workers: Vec<(usize, Vec<String>)> =
-        dir.workers().unwrap().iter().map(|w| (w.number, phases(w))).collect();
+        dir.read_workers().unwrap().iter().map(|w| (w.number, phases(w))).collect();
     assert_eq!(workers, [(1, vec!["warmup".to_owned(), "measure".to_owned()]), (2, vec![])]);
     std::fs::remove_file(folder.path().join("d/workers.json")).unwrap();
-    assert_eq!(dir.workers().unwrap(), []);
+    assert_eq!(dir.read_workers().unwrap(), []);
 }
 
 #[test]
@@ -227,12 +227,19 @@ fn an_interval_whose_histogram_is_broken_is_named_by_its_line() {
 #[test]
 fn intervals_of_parts_of_a_second_have_their_own_histograms() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
-    writer.phase("measure", &["READ".to_owned(), "UPDATE".to_owned()], Planned::default(), false);
+    let mut writer =
+        RunWriter::create_run(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
+    writer.name_metrics("measure", &["READ".to_owned(), "UPDATE".to_owned()], Planned::default(), false);
     for (part, reads) in [3, 4, 5].into_iter().enumerate() {
-        writer.interval("measure", Duration::from_millis(1_250 * part as u64), 1.25, &second(reads), None);
+        writer.write_interval(
+            "measure",
+            Duration::from_millis(1_250 * part as u64),
+            1.25,
+            &second(reads),
+            None,
+        );
     }
-    writer.finish(&summary(&[phase("measure", 3.75)]), Status::Complete);
+    writer.finish(&empty_summary(&[empty_phase("measure", 3.75)]), Status::Complete);
     let dir = RunDir::open(folder.path()).unwrap();
     let mut seen = Vec::new();
     dir.each_interval(|interval| {
@@ -240,7 +247,7 @@ fn intervals_of_parts_of_a_second_have_their_own_histograms() {
     })
     .unwrap();
     assert_eq!(seen, [(0.0, 3), (1.25, 4), (2.5, 5)]);
-    assert_eq!(dir.succeeded().unwrap(), BTreeMap::from([(0, 3), (1, 4), (2, 5)]));
+    assert_eq!(dir.successes_by_second().unwrap(), BTreeMap::from([(0, 3), (1, 4), (2, 5)]));
 }
 
 /// Opens the directory after `change` has been done to it.
@@ -249,7 +256,7 @@ fn broken(change: impl FnOnce(&Path)) -> (Result<RunDir, ReadError>, Result<Vec<
     let path = folder.path().join("d");
     written(&path, Some(Status::Complete));
     change(&path);
-    (RunDir::open(&path), RunDir::salvage(&path).map(|(_, lost)| lost))
+    (RunDir::open(&path), RunDir::salvage_run(&path).map(|(_, lost)| lost))
 }
 
 #[test]
@@ -284,10 +291,10 @@ fn what_is_broken_is_named_by_file_and_line() {
     let (folder, _) = read(Some(Status::Complete));
     let path = folder.path().join("d");
     std::fs::write(path.join("intervals.jsonl"), "{}\n").unwrap();
-    let (rest, lost) = RunDir::salvage(&path).unwrap();
+    let (rest, lost) = RunDir::salvage_run(&path).unwrap();
     assert!(lost[0].contains("intervals.jsonl:1: missing field"), "{lost:?}");
     assert_eq!(
-        rest.succeeded().unwrap_err().to_string(),
+        rest.successes_by_second().unwrap_err().to_string(),
         lost[0],
         "asked again, it fails for the same reason"
     );
@@ -302,13 +309,13 @@ fn what_is_broken_in_a_log_is_told_with_what_stood_before_it() {
     let line = log.lines().count() + 1;
     let error = RunDir::open(&path).unwrap_err().to_string();
     assert!(error.contains(&format!("latency.hlog:{line}: ")) && !error.contains("left out"), "{error}");
-    let (dir, lost) = RunDir::salvage(&path).unwrap();
+    let (dir, lost) = RunDir::salvage_run(&path).unwrap();
     assert_eq!(lost.len(), 1);
     assert!(lost[0].ends_with("; later lines are left out"), "{lost:?}");
     assert_eq!(dir.phases[1].totals.ok_slot(0).unwrap().service.count(), 100);
     std::fs::remove_file(path.join("latency.hlog")).unwrap();
     assert!(RunDir::open(&path).unwrap_err().to_string().contains("latency.hlog: No such file"));
-    let (dir, lost) = RunDir::salvage(&path).unwrap();
+    let (dir, lost) = RunDir::salvage_run(&path).unwrap();
     assert_eq!(
         (dir.phases[1].totals.ok(), dir.phases[1].totals.slots.iter().flatten().count(), lost.len()),
         (100, 0, 1)
@@ -373,10 +380,13 @@ fn what_is_known_of_several_seconds_is_spread_over_them() {
     // Ten operations in three seconds: 3, 3 and 4.
     let spread = dir("\"second\": 0, \"arrivals\": 1, \"ended\": {\"ok\": 1} => \
                       \"second\": 2, \"length_ms\": 2500, \"arrivals\": 10, \"ended\": {\"ok\": 10}");
-    assert_eq!(spread.succeeded().unwrap(), BTreeMap::from([(0, 3), (1, 3), (2, 4)]));
+    assert_eq!(spread.successes_by_second().unwrap(), BTreeMap::from([(0, 3), (1, 3), (2, 4)]));
     assert_eq!(spread.phases[0].seconds, 5);
     let short = dir("\"second\": 0 => \"second\": 3, \"ms\": 250");
-    assert_eq!((short.phases[0].seconds, short.succeeded().unwrap()), (4, BTreeMap::from([(1, 1)])));
+    assert_eq!(
+        (short.phases[0].seconds, short.successes_by_second().unwrap()),
+        (4, BTreeMap::from([(1, 1)]))
+    );
     // Steps are as long as most intervals are: here three of five.
     let line = |second: u64, length_ms: u64, ok: u64| {
         let line = json!({
@@ -393,7 +403,7 @@ fn what_is_known_of_several_seconds_is_spread_over_them() {
     assert_eq!((history.step_s, history.values), (2, vec![8.0, 10.0, 11.0]));
     // One that is far away costs nothing.
     let far = dir("\"second\": 0 => \"second\": 99999999999, \"ms\": 1");
-    assert_eq!(far.succeeded().unwrap().len(), 1);
+    assert_eq!(far.successes_by_second().unwrap().len(), 1);
 }
 
 fn experiment(path: &Path, version: u32, journal: &str) -> Result<ExperimentDir, ReadError> {
@@ -429,8 +439,8 @@ fn an_experiments_last_runs_count_and_lie_below_it() {
     let runs: Vec<&str> = dir.runs.iter().map(|run| run.dir.as_str()).collect();
     assert_eq!(runs, ["runs/b", "runs/c", "runs/d", "./runs/e"], "made again: there once, the last time");
     assert_eq!((dir.planned, dir.complete, dir.standing), (2, false, false));
-    assert_eq!(dir.cell(2).unwrap().label, "users=2");
-    assert!(dir.cell(3).is_none());
+    assert_eq!(dir.find_cell(2).unwrap().label, "users=2");
+    assert!(dir.find_cell(3).is_none());
     let end = |status: &str| format!("{{\"event\": \"end\", \"status\": \"{status}\"}}\n");
     let of = |status: &str| {
         let dir = experiment(&path, 1, &(all.clone() + &end(status))).unwrap();
@@ -468,7 +478,7 @@ fn a_run_in_an_experiment_has_the_levels_of_its_cell() {
 
 #[test]
 fn progress_is_said_of_runs_and_of_searches() {
-    assert_eq!(progress(3, 8, false), "3 of 8 runs");
-    assert_eq!(progress(3, 1, true), "3 runs of a search");
-    assert_eq!(progress(3, 2, true), "3 runs of 2 searches");
+    assert_eq!(describe_progress(3, 8, false), "3 of 8 runs");
+    assert_eq!(describe_progress(3, 1, true), "3 runs of a search");
+    assert_eq!(describe_progress(3, 2, true), "3 runs of 2 searches");
 }

@@ -35,12 +35,13 @@ impl CollectionStats {
         let mut all = CollectionFigures::new();
         for (at, (target, admin)) in self.0.iter().enumerate() {
             // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
-            let admin = admin.get_or_init(|| MongoAdmin::from_target(target.look(NEVER).ok()?.as_ref()));
+            let admin =
+                admin.get_or_init(|| MongoAdmin::from_target(target.open_for_look(NEVER).ok()?.as_ref()));
             let named = |name: String| match self.0.len() {
                 1 => name,
                 _ => format!("pair {}: {name}", at + 1),
             };
-            let found = admin.as_ref().map(MongoAdmin::collections).unwrap_or_default();
+            let found = admin.as_ref().map(MongoAdmin::collection_stats).unwrap_or_default();
             all.extend(found.into_iter().map(|(name, figures)| (named(name), figures)));
         }
         all
@@ -59,23 +60,23 @@ mod tests {
     /// One answer for all commands: of a server alone, whose only collection has so many documents.
     fn answer(documents: i32, out: &mut Vec<u8>) {
         let whole = bson::open(out);
-        bson::boolean(out, "ismaster", true);
-        bson::int32(out, "maxWireVersion", 21);
-        bson::string(out, "version", "7.0.0");
-        bson::head(out, kind::DOCUMENT, "cursor");
+        bson::put_boolean(out, "ismaster", true);
+        bson::put_int32(out, "maxWireVersion", 21);
+        bson::put_string(out, "version", "7.0.0");
+        bson::put_head(out, kind::DOCUMENT, "cursor");
         let cursor = bson::open(out);
-        bson::head(out, kind::ARRAY, "firstBatch");
+        bson::put_head(out, kind::ARRAY, "firstBatch");
         let list = bson::open(out);
-        bson::item(out, kind::DOCUMENT, 0);
+        bson::put_item_head(out, kind::DOCUMENT, 0);
         let one = bson::open(out);
-        bson::string(out, "name", "usertable");
+        bson::put_string(out, "name", "usertable");
         bson::close(out, one);
         bson::close(out, list);
-        bson::int64(out, "id", 0);
-        bson::string(out, "ns", "a.$cmd.listCollections");
+        bson::put_int64(out, "id", 0);
+        bson::put_string(out, "ns", "a.$cmd.listCollections");
         bson::close(out, cursor);
-        bson::int32(out, "count", documents);
-        bson::double(out, "ok", 1.0);
+        bson::put_int32(out, "count", documents);
+        bson::put_double(out, "ok", 1.0);
         bson::close(out, whole);
     }
 

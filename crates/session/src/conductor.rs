@@ -68,10 +68,10 @@ impl<'a> Conductor<'a> {
     pub fn failed(&mut self, reason: Option<&str>) {
         let Some(writer) = self.session.writer() else { return };
         if let Some(reason) = reason {
-            writer.event("failed", reason);
+            writer.write_event("failed", reason);
         }
         let status = if reason.is_some() { Status::Failed } else { Status::Interrupted };
-        writer.update(|run| run.status = status);
+        writer.update_run(|run| run.status = status);
     }
 
     /// Judges the run by its last phase, which was applied at this pace.
@@ -86,7 +86,7 @@ impl<'a> Conductor<'a> {
         let monitors = self.session.unwatch();
         let monitors =
             monitors.map(|why| format!("the monitors' part of the run directory is incomplete: {why}"));
-        let own = self.session.writer().and_then(|writer| writer.failure().map(str::to_owned));
+        let own = self.session.writer().and_then(|writer| writer.first_failure().map(str::to_owned));
         let own = own.map(|why| format!("the run directory is incomplete: {why}"));
         monitors.into_iter().chain(own).collect()
     }
@@ -119,5 +119,5 @@ fn create(
         unit_ns: scale.unit_ns(),
         plans: Default::default(),
     };
-    RunWriter::create(path, run, environment, scale)
+    RunWriter::create_run(path, run, environment, scale)
 }

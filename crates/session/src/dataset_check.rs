@@ -151,7 +151,7 @@ impl fmt::Display for Field {
 
 /// The fields of a document by name. Numbers of any width are one kind; only texts and bytes have a length that counts.
 fn fields_of(document: &[u8]) -> BTreeMap<String, Field> {
-    let all = bson::elements(document).into_iter().flatten().flatten();
+    let all = bson::read_elements(document).into_iter().flatten().flatten();
     let field = |element: &bson::Element<'_>| {
         let (is, length) = match element.kind {
             kind::STRING => ("text", element.value.len().saturating_sub(5)),

@@ -31,7 +31,7 @@ pub fn environment() -> Environment {
 pub fn changes(then: &Environment) -> Vec<String> {
     let Some(before) = &then.system else { return Vec::new() };
     let read = EnvironmentFacts::settings(&Places::default());
-    let found = before.differences(&System::new(read.facts, read.volatile));
+    let found = before.list_differences(&System::new(read.facts, read.volatile));
     let side = |value: Option<String>| value.unwrap_or("unknown".into());
     found
         .into_iter()

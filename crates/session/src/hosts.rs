@@ -173,7 +173,7 @@ mod tests {
             (Some(0.16), Some(0.5), Some(0.25))
         );
         assert_eq!((host.cores, host.others_share()), (Some(4.0), Some(0.1875)));
-        assert_eq!(host.others.unwrap().named(), "stress 0.75 cores");
+        assert_eq!(host.others.unwrap().describe_programs(), "stress 0.75 cores");
         // Without workers the monitors tell, and without monitors a worker does.
         let server = HostPlan { workers: Vec::new(), ..plan.clone() };
         assert_eq!(seen(&server, &workers, true).cpu_busy_share, Some(0.75));

@@ -38,9 +38,9 @@ mod tests {
     fn keys(pairs: &[(&str, &str)]) -> Option<(u64, u64)> {
         let mut settings = PropertySettings::new();
         for (key, value) in pairs {
-            settings.set(key, *value, Source::CommandLine);
+            settings.set_property(key, *value, Source::CommandLine);
         }
-        let config = CoreConfig::from_lookup(&mut settings.lookup()).unwrap();
+        let config = CoreConfig::from_lookup(&mut settings.property_lookup()).unwrap();
         distinct_keys(&CoreWorkload::run(&config).unwrap())
     }
 

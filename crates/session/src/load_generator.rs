@@ -108,7 +108,7 @@ impl LoadGenerator for LocalGenerator {
     }
 
     fn collections(&self) -> CollectionFigures {
-        MongoAdmin::from_target(self.0.as_ref()).map(|admin| admin.collections()).unwrap_or_default()
+        MongoAdmin::from_target(self.0.as_ref()).map(|admin| admin.collection_stats()).unwrap_or_default()
     }
 
     fn missing(&self) -> Option<String> {

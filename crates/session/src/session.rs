@@ -140,7 +140,7 @@ impl<'a> RunSession<'a> {
             "a session begins on its target"
         );
         if let (Some(writer), Some(missing)) = (&mut writer, generator.missing()) {
-            writer.event("target", &format!("members or routers that do not answer: {missing}"));
+            writer.write_event("target", &format!("members or routers that do not answer: {missing}"));
         }
         RunSession {
             plan,
@@ -220,7 +220,7 @@ impl<'a> RunSession<'a> {
         let (cost, failure) = self.watch.take()?.finish();
         if let Some(writer) = &mut self.writer {
             let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
-            writer.event("monitor", &words);
+            writer.write_event("monitor", &words);
         }
         failure
     }
@@ -250,12 +250,12 @@ impl<'a> RunSession<'a> {
             "a phase is prepared"
         );
         if let Some(writer) = &mut self.writer {
-            writer.event("phase", name);
+            writer.write_event("phase", name);
         }
         let metrics = job.workload.metrics().to_vec();
         if let Some(writer) = &mut self.writer {
             let threads = self.generator.threads(job);
-            writer.phase(name, &metrics, planned(job, threads), job.warmup_ns > 0);
+            writer.name_metrics(name, &metrics, planned(job, threads), job.warmup_ns > 0);
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
@@ -290,7 +290,7 @@ impl<'a> RunSession<'a> {
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
                 let length_s = job.interval_ns as f64 / 1e9;
-                writer.interval(phase, start, length_s, &second.totals, steal_pct);
+                writer.write_interval(phase, start, length_s, &second.totals, steal_pct);
             }
             let so_far = &mut sums[usize::from(second.warmup)];
             so_far.merge(&second.totals);
@@ -331,7 +331,7 @@ impl<'a> RunSession<'a> {
             && sent + left > 0
         {
             let words = format!("of what was queued at the end {sent} requests were sent, {left} were not");
-            writer.event("rest", &words);
+            writer.write_event("rest", &words);
         }
         let finished = &applied.finished;
         let seconds = finished.measured_ns as f64 / 1e9;
@@ -459,7 +459,7 @@ impl<'a> RunSession<'a> {
                 phases: vec![summarise_phase(facts, metrics, &part.totals)],
             });
         }
-        writer.workers(&workers);
+        writer.write_workers(&workers);
     }
 
     /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.
@@ -496,7 +496,7 @@ impl<'a> RunSession<'a> {
             // Without a monitor the claim has no grade.
             verdict.grades.retain(|grade| grade.asked || grade.claim != Claim::Resources.name());
         }
-        let reason = verdict.worst().map_or("", |worst| worst.text.as_str());
+        let reason = verdict.worst_reason().map_or("", |worst| worst.text.as_str());
         tracing::info!(?status, trust = verdict.trust.name(), reason, "the run has its verdict");
         let seconds = &measured.observations.series;
         let decide = |one: &Condition| one.judge_phase(&measured.phase, &measured.blocks, seconds);

@@ -115,9 +115,9 @@ impl Driver for ToyDriver {
     }
 
     fn encode(&mut self, request: &mut Request, _command: u32, out: &mut Vec<u8>) {
-        out.extend_from_slice(if request.verb.writes() { b"SET " } else { b"GET " });
+        out.extend_from_slice(if request.verb.changes_data() { b"SET " } else { b"GET " });
         self.content.key(request, out);
-        if request.verb.writes() {
+        if request.verb.changes_data() {
             out.push(b' ');
             (0..self.content.fields(request)).for_each(|field| self.content.value(request, field, out));
         }
@@ -185,7 +185,7 @@ fn a_toy_is_loaded_and_measured() {
         opened.run(job, Arc::default(), &mut |second| totals.merge(&second.totals)).unwrap();
         totals
     };
-    let loaded = run(Arc::new(CoreWorkload::load(&config).unwrap()), 500);
+    let loaded = run(Arc::new(CoreWorkload::load_phase(&config).unwrap()), 500);
     assert_eq!((loaded.ok(), kept.lock().unwrap().len()), (500, 500));
     let measured = run(Arc::new(CoreWorkload::run(&config).unwrap()), 2_000);
     assert_eq!((measured.ok(), measured.failed()), (2_000, 0));

@@ -20,7 +20,7 @@ pub struct FakeCommand {
 impl FakeCommand {
     /// The command's name.
     pub fn name(&self) -> String {
-        let first = bson::elements(&self.document).unwrap().next().unwrap().unwrap();
+        let first = bson::read_elements(&self.document).unwrap().next().unwrap().unwrap();
         String::from_utf8(first.name.to_vec()).unwrap()
     }
 }
@@ -95,9 +95,9 @@ fn talk(mut stream: impl Read + Write, script: &Script) {
         let (mut body, mut packed) = (whole[HEADER..].to_vec(), None);
         if opcode == code::COMPRESSED {
             packed = Some(body[8]);
-            let header = message::frame(&whole).unwrap().unwrap();
+            let header = message::read_header(&whole).unwrap().unwrap();
             let mut plain = Vec::new();
-            opcode = codec.expand(header, &body, &mut plain).unwrap();
+            opcode = codec.expand_body(header, &body, &mut plain).unwrap();
             body = plain;
         }
         let from = if opcode == code::QUERY { 4 + "admin.$cmd".len() + 1 + 8 } else { 5 };
@@ -131,7 +131,7 @@ fn talk(mut stream: impl Read + Write, script: &Script) {
         let sent = match packed.and_then(|p| Compressor::ALL.into_iter().find(|c| *c as u8 == p)) {
             Some(by) => {
                 let mut small = Vec::new();
-                codec.compress(by, &out, &mut small);
+                codec.compress_message(by, &out, &mut small);
                 stream.write_all(&small)
             }
             None => stream.write_all(&out),
@@ -144,51 +144,51 @@ fn talk(mut stream: impl Read + Write, script: &Script) {
 
 /// What hello is answered by a member of a replica set.
 pub fn hello(primary: &str, hosts: &[String], me: &str, out: &mut Vec<u8>) {
-    bson::boolean(out, "ismaster", primary == me);
-    bson::int32(out, "maxWireVersion", 21);
+    bson::put_boolean(out, "ismaster", primary == me);
+    bson::put_int32(out, "maxWireVersion", 21);
     if !hosts.is_empty() {
-        bson::boolean(out, "secondary", primary != me);
-        bson::string(out, "setName", "rs0");
-        bson::string(out, "primary", primary);
-        bson::head(out, kind::ARRAY, "hosts");
+        bson::put_boolean(out, "secondary", primary != me);
+        bson::put_string(out, "setName", "rs0");
+        bson::put_string(out, "primary", primary);
+        bson::put_head(out, kind::ARRAY, "hosts");
         let list = bson::open(out);
         for (index, host) in hosts.iter().enumerate() {
-            bson::item(out, kind::STRING, index as u32);
-            bson::text(out, host.as_bytes());
+            bson::put_item_head(out, kind::STRING, index as u32);
+            bson::put_text_value(out, host.as_bytes());
         }
         bson::close(out, list);
     }
-    bson::head(out, kind::ARRAY, "compression");
+    bson::put_head(out, kind::ARRAY, "compression");
     let list = bson::open(out);
     for (index, name) in ["snappy", "zlib", "zstd"].iter().enumerate() {
-        bson::item(out, kind::STRING, index as u32);
-        bson::text(out, name.as_bytes());
+        bson::put_item_head(out, kind::STRING, index as u32);
+        bson::put_text_value(out, name.as_bytes());
     }
     bson::close(out, list);
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
 }
 
 /// A cursor's reply with `count` empty documents.
 pub fn cursor(id: i64, batch: &str, count: u32, out: &mut Vec<u8>) {
-    bson::head(out, kind::DOCUMENT, "cursor");
+    bson::put_head(out, kind::DOCUMENT, "cursor");
     let cursor = bson::open(out);
-    bson::head(out, kind::ARRAY, batch);
+    bson::put_head(out, kind::ARRAY, batch);
     let list = bson::open(out);
     for index in 0..count {
-        bson::item(out, kind::DOCUMENT, index);
+        bson::put_item_head(out, kind::DOCUMENT, index);
         let document = bson::open(out);
         bson::close(out, document);
     }
     bson::close(out, list);
-    bson::int64(out, "id", id);
-    bson::string(out, "ns", "a.b");
+    bson::put_int64(out, "id", id);
+    bson::put_string(out, "ns", "a.b");
     bson::close(out, cursor);
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
 }
 
 /// An error reply.
 pub fn error(number: i32, words: &str, out: &mut Vec<u8>) {
-    bson::double(out, "ok", 0.0);
-    bson::string(out, "errmsg", words);
-    bson::int32(out, "code", number);
+    bson::put_double(out, "ok", 0.0);
+    bson::put_string(out, "errmsg", words);
+    bson::put_int32(out, "code", number);
 }

@@ -2,7 +2,7 @@
 //! notes, driver specifications, the server's sources). It keeps no data.
 
 use super::fake_mongo::{FakeCommand, Script, cursor, error, serve};
-use dyno_types::bson::{self, build, kind};
+use dyno_types::bson::{self, build_document, kind};
 use dyno_types::mongod::MongodVersion;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -117,7 +117,7 @@ impl Player {
         let name = command.name();
         let greets = ["hello", "isMaster", "ismaster"].contains(&name.as_str());
         // Only OP_MSG names its database in the document. OP_QUERY is left to greetings in 5.1.
-        let is_query = bson::find(&command.document, "$db").is_none();
+        let is_query = bson::find_element(&command.document, "$db").is_none();
         if is_query && !greets && self.since(5, 1) {
             return refusal(
                 352,
@@ -137,14 +137,14 @@ impl Player {
             "hello" if !self.since(4, 4) => unknown(&name, out),
             "hello" | "isMaster" | "ismaster" => self.greet(command, &name, set, out),
             "buildInfo" => {
-                bson::string(out, "version", self.release().0);
-                bson::boolean(out, "debug", false);
+                bson::put_string(out, "version", self.release().0);
+                bson::put_boolean(out, "debug", false);
                 done(out);
             }
             "serverStatus" => self.status(state.operations.load(Ordering::Relaxed), out),
             "getParameter" => self.parameters(command, out),
             "getCmdLineOpts" => {
-                bson::document(out, "parsed", &build(|_| {}));
+                bson::put_document(out, "parsed", &build_document(|_| {}));
                 done(out);
             }
             "getDefaultRWConcern" => self.defaults(out),
@@ -153,7 +153,7 @@ impl Player {
             }
             "replSetGetConfig" => configuration(set.1, out),
             "replSetGetStatus" => {
-                bson::string(out, "set", "rs0");
+                bson::put_string(out, "set", "rs0");
                 done(out);
             }
             "insert" | "update" | "delete" => self.write(state, out),
@@ -162,7 +162,7 @@ impl Player {
                 cursor(0, "firstBatch", 1, out);
             }
             "count" => {
-                bson::int32(out, "n", 0);
+                bson::put_int32(out, "n", 0);
                 done(out);
             }
             "ping" | "create" | "createIndexes" | "drop" | "endSessions" | "killCursors" => done(out),
@@ -175,8 +175,8 @@ impl Player {
         if !self.since(5, 0) {
             return false;
         }
-        let asked = bson::find(&command.document, "apiVersion").and_then(|e| e.as_str());
-        let strict = bson::find(&command.document, "apiStrict").is_some_and(|e| e.is_true());
+        let asked = bson::find_element(&command.document, "apiVersion").and_then(|e| e.as_str());
+        let strict = bson::find_element(&command.document, "apiStrict").is_some_and(|e| e.is_true());
         match asked {
             None if self.require_api => {
                 let words =
@@ -195,48 +195,48 @@ impl Player {
     }
 
     fn greet(&self, command: &FakeCommand, name: &str, (me, hosts): (&str, &[String]), out: &mut Vec<u8>) {
-        if let Some(wait) = bson::find(&command.document, "maxAwaitTimeMS").and_then(|e| e.as_i64()) {
+        if let Some(wait) = bson::find_element(&command.document, "maxAwaitTimeMS").and_then(|e| e.as_i64()) {
             // Nothing changes, so that the question is answered when its time is over.
             std::thread::sleep(Duration::from_millis(wait.clamp(0, 10_000).cast_unsigned()));
         }
         if self.since(4, 4) {
-            if bson::find(&command.document, "helloOk").is_some_and(|e| e.is_true()) {
-                bson::boolean(out, "helloOk", true);
+            if bson::find_element(&command.document, "helloOk").is_some_and(|e| e.is_true()) {
+                bson::put_boolean(out, "helloOk", true);
             }
-            bson::head(out, kind::DOCUMENT, "topologyVersion");
+            bson::put_head(out, kind::DOCUMENT, "topologyVersion");
             let version = bson::open(out);
-            bson::head(out, kind::OBJECT_ID, "processId");
+            bson::put_head(out, kind::OBJECT_ID, "processId");
             out.extend_from_slice(b"player-of-db");
-            bson::int64(out, "counter", 1);
+            bson::put_int64(out, "counter", 1);
             bson::close(out, version);
         }
         let writable = if name == "hello" { "isWritablePrimary" } else { "ismaster" };
-        bson::boolean(out, writable, self.role != Role::Secondary);
+        bson::put_boolean(out, writable, self.role != Role::Secondary);
         match self.role {
             Role::Standalone => {}
-            Role::Router => bson::string(out, "msg", "isdbgrid"),
+            Role::Router => bson::put_string(out, "msg", "isdbgrid"),
             Role::Primary | Role::Secondary => {
-                bson::boolean(out, "secondary", self.role == Role::Secondary);
-                bson::string(out, "setName", "rs0");
-                bson::int32(out, "setVersion", 1);
-                bson::string(out, "primary", &hosts[0]);
-                bson::string(out, "me", me);
-                bson::head(out, kind::ARRAY, "hosts");
+                bson::put_boolean(out, "secondary", self.role == Role::Secondary);
+                bson::put_string(out, "setName", "rs0");
+                bson::put_int32(out, "setVersion", 1);
+                bson::put_string(out, "primary", &hosts[0]);
+                bson::put_string(out, "me", me);
+                bson::put_head(out, kind::ARRAY, "hosts");
                 let list = bson::open(out);
                 for (index, host) in hosts.iter().enumerate() {
-                    bson::item(out, kind::STRING, index as u32);
-                    bson::text(out, host.as_bytes());
+                    bson::put_item_head(out, kind::STRING, index as u32);
+                    bson::put_text_value(out, host.as_bytes());
                 }
                 bson::close(out, list);
             }
         }
-        bson::int32(out, "maxBsonObjectSize", 16 << 20);
-        bson::int32(out, "maxMessageSizeBytes", 48_000_000);
-        bson::int32(out, "maxWriteBatchSize", 100_000);
-        bson::int32(out, "logicalSessionTimeoutMinutes", 30);
-        bson::int32(out, "minWireVersion", 0);
-        bson::int32(out, "maxWireVersion", self.release().1);
-        bson::boolean(out, "readOnly", false);
+        bson::put_int32(out, "maxBsonObjectSize", 16 << 20);
+        bson::put_int32(out, "maxMessageSizeBytes", 48_000_000);
+        bson::put_int32(out, "maxWriteBatchSize", 100_000);
+        bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
+        bson::put_int32(out, "minWireVersion", 0);
+        bson::put_int32(out, "maxWireVersion", self.release().1);
+        bson::put_boolean(out, "readOnly", false);
         done(out);
     }
 
@@ -245,17 +245,17 @@ impl Player {
         if let Some(code) = self.refuse_writes.filter(|_| number.is_multiple_of(2)) {
             error(code, "the write is refused", out);
             if self.since(4, 4) && RETRYABLE.contains(&code) {
-                bson::head(out, kind::ARRAY, "errorLabels");
+                bson::put_head(out, kind::ARRAY, "errorLabels");
                 let list = bson::open(out);
-                bson::item(out, kind::STRING, 0);
-                bson::text(out, b"RetryableWriteError");
+                bson::put_item_head(out, kind::STRING, 0);
+                bson::put_text_value(out, b"RetryableWriteError");
                 bson::close(out, list);
             }
             return;
         }
         state.operations.fetch_add(1, Ordering::Relaxed);
-        bson::int32(out, "n", 1);
-        bson::int32(out, "nModified", 1);
+        bson::put_int32(out, "n", 1);
+        bson::put_int32(out, "nModified", 1);
         done(out);
     }
 
@@ -273,20 +273,20 @@ impl Player {
             );
         }
         if self.since(5, 0) {
-            bson::document(out, "defaultWriteConcern", &majority());
-            bson::string(out, "defaultWriteConcernSource", "implicit");
+            bson::put_document(out, "defaultWriteConcern", &majority());
+            bson::put_string(out, "defaultWriteConcernSource", "implicit");
         }
         done(out);
     }
 
     fn parameters(&self, command: &FakeCommand, out: &mut Vec<u8>) {
-        let asked = |name: &str| bson::find(&command.document, name).is_some();
+        let asked = |name: &str| bson::find_element(&command.document, name).is_some();
         if asked("storageEngineConcurrencyAdjustmentAlgorithm") && self.version.adjusts_tickets() {
-            bson::string(out, "storageEngineConcurrencyAdjustmentAlgorithm", "throughputProbing");
+            bson::put_string(out, "storageEngineConcurrencyAdjustmentAlgorithm", "throughputProbing");
         } else if asked("wiredTigerConcurrentReadTransactions") {
             // 0 stands for a number that the server chooses.
             let tickets = if self.version.adjusts_tickets() { 0 } else { 128 };
-            bson::int32(out, "wiredTigerConcurrentReadTransactions", tickets);
+            bson::put_int32(out, "wiredTigerConcurrentReadTransactions", tickets);
         } else {
             return refusal(72, "InvalidOptions", "no option found to get", out);
         }
@@ -296,103 +296,123 @@ impl Player {
     /// The sections that dyno's monitor reads, under this version's names.
     fn status(&self, operations: i64, out: &mut Vec<u8>) {
         let router = self.role == Role::Router;
-        bson::string(out, "version", self.release().0);
-        bson::string(out, "process", if router { "mongos" } else { "mongod" });
-        bson::double(out, "uptime", 60.0);
-        bson::document(out, "opcounters", &build(|out| bson::int64(out, "query", operations)));
-        let counted = |name: &'static str| build(|out| bson::int32(out, name, 1));
-        bson::document(out, "connections", &counted("current"));
+        bson::put_string(out, "version", self.release().0);
+        bson::put_string(out, "process", if router { "mongos" } else { "mongod" });
+        bson::put_double(out, "uptime", 60.0);
+        bson::put_document(
+            out,
+            "opcounters",
+            &build_document(|out| bson::put_int64(out, "query", operations)),
+        );
+        let counted = |name: &'static str| build_document(|out| bson::put_int32(out, name, 1));
+        bson::put_document(out, "connections", &counted("current"));
         if !router {
-            let queue = build(|out| bson::int32(out, "total", 0));
-            bson::document(out, "globalLock", &build(|out| bson::document(out, "currentQueue", &queue)));
-            let metrics = build(|out| {
-                bson::document(out, "document", &counted("returned"));
-                bson::document(out, "operation", &counted("writeConflicts"));
-                bson::document(out, "queryExecutor", &counted("scannedObjects"));
+            let queue = build_document(|out| bson::put_int32(out, "total", 0));
+            bson::put_document(
+                out,
+                "globalLock",
+                &build_document(|out| bson::put_document(out, "currentQueue", &queue)),
+            );
+            let metrics = build_document(|out| {
+                bson::put_document(out, "document", &counted("returned"));
+                bson::put_document(out, "operation", &counted("writeConflicts"));
+                bson::put_document(out, "queryExecutor", &counted("scannedObjects"));
             });
-            bson::document(out, "metrics", &metrics);
+            bson::put_document(out, "metrics", &metrics);
             if self.since(4, 2) {
-                bson::document(out, "flowControl", &build(|out| bson::int64(out, "timeAcquiringMicros", 0)));
+                bson::put_document(
+                    out,
+                    "flowControl",
+                    &build_document(|out| bson::put_int64(out, "timeAcquiringMicros", 0)),
+                );
             }
-            bson::document(out, "storageEngine", &build(|out| bson::string(out, "name", "wiredTiger")));
+            bson::put_document(
+                out,
+                "storageEngine",
+                &build_document(|out| bson::put_string(out, "name", "wiredTiger")),
+            );
             self.engine(out);
         }
         if self.since(4, 4) && self.role != Role::Standalone {
-            let defaults = build(|out| {
+            let defaults = build_document(|out| {
                 if self.since(5, 0) {
-                    bson::document(out, "defaultWriteConcern", &majority());
+                    bson::put_document(out, "defaultWriteConcern", &majority());
                 }
             });
-            bson::document(out, "defaultRWConcern", &defaults);
+            bson::put_document(out, "defaultRWConcern", &defaults);
         }
         done(out);
     }
 
     fn engine(&self, out: &mut Vec<u8>) {
-        let pool = build(|out| {
-            bson::int32(out, "out", 2);
-            bson::int32(out, "available", 126);
-            bson::int32(out, "totalTickets", 128);
+        let pool = build_document(|out| {
+            bson::put_int32(out, "out", 2);
+            bson::put_int32(out, "available", 126);
+            bson::put_int32(out, "totalTickets", 128);
         });
-        let pools = build(|out| {
-            bson::document(out, "read", &pool);
-            bson::document(out, "write", &pool);
+        let pools = build_document(|out| {
+            bson::put_document(out, "read", &pool);
+            bson::put_document(out, "write", &pool);
         });
-        let cache = build(|out| {
-            bson::int64(out, "maximum bytes configured", 1 << 30);
-            bson::int64(out, "bytes currently in the cache", 1 << 20);
-            bson::int64(out, "tracked dirty bytes in the cache", 1 << 10);
+        let cache = build_document(|out| {
+            bson::put_int64(out, "maximum bytes configured", 1 << 30);
+            bson::put_int64(out, "bytes currently in the cache", 1 << 20);
+            bson::put_int64(out, "tracked dirty bytes in the cache", 1 << 10);
             if self.since(8, 1) {
-                bson::int64(out, "page evict attempts by application threads", 5);
-                bson::int64(out, "page evict failures by application threads", 1);
+                bson::put_int64(out, "page evict attempts by application threads", 5);
+                bson::put_int64(out, "page evict failures by application threads", 1);
             } else {
-                bson::int64(out, "pages evicted by application threads", 5);
+                bson::put_int64(out, "pages evicted by application threads", 5);
             }
         });
-        let log = build(|out| bson::int64(out, "log sync time duration (usecs)", 1));
-        let engine = build(|out| {
-            bson::document(out, "cache", &cache);
-            bson::document(out, "log", &log);
+        let log = build_document(|out| bson::put_int64(out, "log sync time duration (usecs)", 1));
+        let engine = build_document(|out| {
+            bson::put_document(out, "cache", &cache);
+            bson::put_document(out, "log", &log);
             if !self.since(8, 0) {
-                bson::document(out, "concurrentTransactions", &pools);
+                bson::put_document(out, "concurrentTransactions", &pools);
             }
         });
-        bson::document(out, "wiredTiger", &engine);
+        bson::put_document(out, "wiredTiger", &engine);
         if self.since(8, 0) {
-            bson::document(out, "queues", &build(|out| bson::document(out, "execution", &pools)));
+            bson::put_document(
+                out,
+                "queues",
+                &build_document(|out| bson::put_document(out, "execution", &pools)),
+            );
         }
     }
 }
 
 fn majority() -> Vec<u8> {
-    build(|out| {
-        bson::string(out, "w", "majority");
-        bson::int32(out, "wtimeout", 0);
+    build_document(|out| {
+        bson::put_string(out, "w", "majority");
+        bson::put_int32(out, "wtimeout", 0);
     })
 }
 
 fn configuration(hosts: &[String], out: &mut Vec<u8>) {
-    let config = build(|out| {
-        bson::string(out, "_id", "rs0");
-        bson::int64(out, "protocolVersion", 1);
-        bson::head(out, kind::ARRAY, "members");
+    let config = build_document(|out| {
+        bson::put_string(out, "_id", "rs0");
+        bson::put_int64(out, "protocolVersion", 1);
+        bson::put_head(out, kind::ARRAY, "members");
         let members = bson::open(out);
         for (index, host) in hosts.iter().enumerate() {
-            bson::item(out, kind::DOCUMENT, index as u32);
+            bson::put_item_head(out, kind::DOCUMENT, index as u32);
             let member = bson::open(out);
-            bson::string(out, "host", host);
-            bson::boolean(out, "arbiterOnly", false);
-            bson::int32(out, "votes", 1);
+            bson::put_string(out, "host", host);
+            bson::put_boolean(out, "arbiterOnly", false);
+            bson::put_int32(out, "votes", 1);
             bson::close(out, member);
         }
         bson::close(out, members);
     });
-    bson::document(out, "config", &config);
+    bson::put_document(out, "config", &config);
     done(out);
 }
 
 fn done(out: &mut Vec<u8>) {
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
 }
 
 fn unknown(name: &str, out: &mut Vec<u8>) {
@@ -401,7 +421,7 @@ fn unknown(name: &str, out: &mut Vec<u8>) {
 
 fn refusal(code: i32, name: &str, words: &str, out: &mut Vec<u8>) {
     error(code, words, out);
-    bson::string(out, "codeName", name);
+    bson::put_string(out, "codeName", name);
 }
 
 #[cfg(test)]
@@ -409,22 +429,22 @@ mod tests {
     use super::*;
 
     fn ask(player: &Player, fields: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-        let document = build(fields);
+        let document = build_document(fields);
         let command = FakeCommand { document, sequences: Vec::new(), packed: None };
         let script = player.clone().script("a:1".into(), vec!["a:1".into()]);
-        build(|out| script(&command, out))
+        build_document(|out| script(&command, out))
     }
 
     /// A command in OP_MSG.
     fn message(player: &Player, name: &str) -> Vec<u8> {
         ask(player, |out| {
-            bson::int32(out, name, 1);
-            bson::string(out, "$db", "admin");
+            bson::put_int32(out, name, 1);
+            bson::put_string(out, "$db", "admin");
         })
     }
 
     fn code(reply: &[u8]) -> Option<i64> {
-        bson::find(reply, "code").and_then(|e| e.as_i64())
+        bson::find_element(reply, "code").and_then(|e| e.as_i64())
     }
 
     #[test]
@@ -432,9 +452,9 @@ mod tests {
         for (version, _, wire) in RELEASES {
             let player = Player::new(version, Role::Primary);
             let told = message(&player, "isMaster");
-            assert_eq!(bson::find(&told, "maxWireVersion").unwrap().as_i64(), Some(wire.into()));
+            assert_eq!(bson::find_element(&told, "maxWireVersion").unwrap().as_i64(), Some(wire.into()));
             let new = version >= MongodVersion::new(4, 4);
-            assert_eq!(bson::find(&told, "topologyVersion").is_some(), new, "{version}");
+            assert_eq!(bson::find_element(&told, "topologyVersion").is_some(), new, "{version}");
             assert_eq!(code(&message(&player, "hello")), (!new).then_some(59), "{version}");
         }
     }
@@ -443,7 +463,7 @@ mod tests {
     fn old_messages_and_calls_without_an_api_version_are_refused_from_their_version_on() {
         for (version, ..) in RELEASES {
             let player = Player::new(version, Role::Standalone);
-            let query = ask(&player, |out| bson::int32(out, "ping", 1));
+            let query = ask(&player, |out| bson::put_int32(out, "ping", 1));
             let expected = (version > MongodVersion::new(5, 0)).then_some(352);
             assert_eq!(code(&query), expected, "{version}");
             let strict = Player { require_api: true, ..player.clone() };
@@ -453,10 +473,10 @@ mod tests {
         let player = Player::new(MongodVersion::new(8, 0), Role::Standalone);
         let with_api = |command: &str, version: &str| {
             code(&ask(&player, |out| {
-                bson::int32(out, command, 1);
-                bson::string(out, "$db", "admin");
-                bson::string(out, "apiVersion", version);
-                bson::boolean(out, "apiStrict", true);
+                bson::put_int32(out, command, 1);
+                bson::put_string(out, "$db", "admin");
+                bson::put_string(out, "apiVersion", version);
+                bson::put_boolean(out, "apiStrict", true);
             }))
         };
         assert_eq!(
@@ -470,7 +490,10 @@ mod tests {
         for (version, labelled) in [(MongodVersion::new(3, 6), false), (MongodVersion::new(4, 4), true)] {
             let player = Player { refuse_writes: Some(189), ..Player::new(version, Role::Primary) };
             let told = message(&player, "insert");
-            assert_eq!((code(&told), bson::find(&told, "errorLabels").is_some()), (Some(189), labelled));
+            assert_eq!(
+                (code(&told), bson::find_element(&told, "errorLabels").is_some()),
+                (Some(189), labelled)
+            );
         }
     }
 }

@@ -159,7 +159,7 @@ impl WireCommand {
                     let name = String::from_utf8(section[4..end].to_vec()).unwrap();
                     let (mut documents, mut from) = (Vec::new(), end + 1);
                     while from < section.len() {
-                        let bytes = bson::length(&section[from..]).unwrap().unwrap();
+                        let bytes = bson::document_length(&section[from..]).unwrap().unwrap();
                         documents.push(section[from..from + bytes].to_vec());
                         from += bytes;
                     }
@@ -184,6 +184,6 @@ impl WireCommand {
 
 /// The elements of a document.
 pub fn elements(document: &[u8]) -> Vec<WireElement> {
-    let all = bson::elements(document).unwrap().map(Result::unwrap);
+    let all = bson::read_elements(document).unwrap().map(Result::unwrap);
     all.map(|e| (e.kind, String::from_utf8(e.name.to_vec()).unwrap(), e.value.to_vec())).collect()
 }

@@ -34,7 +34,7 @@ pub fn read(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read`]; or it is no UTF-8.
-pub fn text(from: impl Read, most: u64) -> io::Result<String> {
+pub fn read_text(from: impl Read, most: u64) -> io::Result<String> {
     let bytes = read(from, most)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
@@ -43,7 +43,7 @@ pub fn text(from: impl Read, most: u64) -> io::Result<String> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn file(file: File, most: u64) -> io::Result<Vec<u8>> {
+pub fn read_file(file: File, most: u64) -> io::Result<Vec<u8>> {
     no_longer(&file, most)?;
     read(file, most)
 }
@@ -55,7 +55,7 @@ pub fn file(file: File, most: u64) -> io::Result<Vec<u8>> {
 pub fn text_file(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
     let file = File::open(path)?;
     no_longer(&file, most)?;
-    text(file, most)
+    read_text(file, most)
 }
 
 /// The bytes of a file by its path, as [`text_file`].
@@ -63,7 +63,7 @@ pub fn text_file(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
 /// # Errors
 /// As [`read`].
 pub fn bytes_file(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
-    file(File::open(path)?, most)
+    read_file(File::open(path)?, most)
 }
 
 /// A text of lines, none of which is longer than `line` bytes: a hole in the file is one line.
@@ -108,7 +108,7 @@ pub fn read_out(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read`], of either stream; or it cannot be waited for.
-pub fn output(mut child: Child, most: u64) -> io::Result<Output> {
+pub fn read_output(mut child: Child, most: u64) -> io::Result<Output> {
     drop(child.stdin.take());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
@@ -163,7 +163,7 @@ mod tests {
         let endless = text_file("/dev/zero", 1 << 20).unwrap_err();
         assert_eq!(endless.kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(endless.to_string(), "it is longer than 1 MiB, the most that is read of it");
-        assert_eq!(text(&b"\xff"[..], 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_text(&b"\xff"[..], 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
@@ -173,14 +173,14 @@ mod tests {
             command.args(["-c", script]).stdin(std::process::Stdio::null());
             command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
         };
-        let told = output(shell("echo one; echo two >&2; exit 3"), 100).unwrap();
+        let told = read_output(shell("echo one; echo two >&2; exit 3"), 100).unwrap();
         assert_eq!(
             (told.stdout, told.stderr, told.status.code()),
             (b"one\n".to_vec(), b"two\n".to_vec(), Some(3))
         );
         // More than a pipe holds, on either stream.
         for script in ["head -c 1000000 /dev/zero", "head -c 1000000 /dev/zero >&2"] {
-            assert_eq!(output(shell(script), 100).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+            assert_eq!(read_output(shell(script), 100).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
         hole.write_all(b"a\nb\n").unwrap();
         hole.set_len(20 << 30).unwrap();
         let again = |hole: &File| hole.try_clone().unwrap();
-        assert_eq!(file(again(&hole), 1 << 30).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_file(again(&hole), 1 << 30).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         hole.set_len(100 << 20).unwrap();
         io::Seek::rewind(&mut hole).unwrap();
         let error = lines_file(again(&hole), 1 << 30, 1 << 10).unwrap_err();

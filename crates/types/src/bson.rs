@@ -55,7 +55,7 @@ pub fn close(out: &mut Vec<u8>, at: usize) {
 
 /// Appends the head of an element: its type and name. The value must follow.
 #[inline]
-pub fn head(out: &mut Vec<u8>, kind: u8, name: &str) {
+pub fn put_head(out: &mut Vec<u8>, kind: u8, name: &str) {
     out.push(kind);
     out.extend_from_slice(name.as_bytes());
     out.push(0);
@@ -63,15 +63,15 @@ pub fn head(out: &mut Vec<u8>, kind: u8, name: &str) {
 
 /// Appends the head of element `index` of an array.
 #[inline]
-pub fn item(out: &mut Vec<u8>, kind: u8, index: u32) {
+pub fn put_item_head(out: &mut Vec<u8>, kind: u8, index: u32) {
     out.push(kind);
-    decimal(out, index);
+    put_decimal(out, index);
     out.push(0);
 }
 
 /// Appends a number in decimal digits.
 #[inline]
-pub fn decimal(out: &mut Vec<u8>, mut n: u32) {
+pub fn put_decimal(out: &mut Vec<u8>, mut n: u32) {
     let mut digits = [0u8; 10];
     let mut at = digits.len();
     loop {
@@ -87,55 +87,55 @@ pub fn decimal(out: &mut Vec<u8>, mut n: u32) {
 
 /// Appends a 32-bit integer.
 #[inline]
-pub fn int32(out: &mut Vec<u8>, name: &str, value: i32) {
-    head(out, kind::INT32, name);
+pub fn put_int32(out: &mut Vec<u8>, name: &str, value: i32) {
+    put_head(out, kind::INT32, name);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a 64-bit integer.
 #[inline]
-pub fn int64(out: &mut Vec<u8>, name: &str, value: i64) {
-    head(out, kind::INT64, name);
+pub fn put_int64(out: &mut Vec<u8>, name: &str, value: i64) {
+    put_head(out, kind::INT64, name);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a floating-point number.
 #[inline]
-pub fn double(out: &mut Vec<u8>, name: &str, value: f64) {
-    head(out, kind::DOUBLE, name);
+pub fn put_double(out: &mut Vec<u8>, name: &str, value: f64) {
+    put_head(out, kind::DOUBLE, name);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a date, milliseconds since 1970.
 #[inline]
-pub fn date(out: &mut Vec<u8>, name: &str, millis: i64) {
-    head(out, kind::DATE, name);
+pub fn put_date(out: &mut Vec<u8>, name: &str, millis: i64) {
+    put_head(out, kind::DATE, name);
     out.extend_from_slice(&millis.to_le_bytes());
 }
 
 /// Appends true or false.
 #[inline]
-pub fn boolean(out: &mut Vec<u8>, name: &str, value: bool) {
-    head(out, kind::BOOLEAN, name);
+pub fn put_boolean(out: &mut Vec<u8>, name: &str, value: bool) {
+    put_head(out, kind::BOOLEAN, name);
     out.push(u8::from(value));
 }
 
 /// Appends a null.
 #[inline]
-pub fn null(out: &mut Vec<u8>, name: &str) {
-    head(out, kind::NULL, name);
+pub fn put_null(out: &mut Vec<u8>, name: &str) {
+    put_head(out, kind::NULL, name);
 }
 
 /// Appends a text.
 #[inline]
-pub fn string(out: &mut Vec<u8>, name: &str, value: &str) {
-    head(out, kind::STRING, name);
-    text(out, value.as_bytes());
+pub fn put_string(out: &mut Vec<u8>, name: &str, value: &str) {
+    put_head(out, kind::STRING, name);
+    put_text_value(out, value.as_bytes());
 }
 
 /// Appends the value of a text: length, bytes, 0. The bytes must be UTF-8.
 #[inline]
-pub fn text(out: &mut Vec<u8>, value: &[u8]) {
+pub fn put_text_value(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(&(value.len() as i32 + 1).to_le_bytes());
     out.extend_from_slice(value);
     out.push(0);
@@ -143,8 +143,8 @@ pub fn text(out: &mut Vec<u8>, value: &[u8]) {
 
 /// Appends bytes of the generic subtype.
 #[inline]
-pub fn binary(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    head(out, kind::BINARY, name);
+pub fn put_binary(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    put_head(out, kind::BINARY, name);
     out.extend_from_slice(&(value.len() as i32).to_le_bytes());
     out.push(0);
     out.extend_from_slice(value);
@@ -152,8 +152,8 @@ pub fn binary(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 /// Appends a document that exists as bytes.
 #[inline]
-pub fn document(out: &mut Vec<u8>, name: &str, document: &[u8]) {
-    head(out, kind::DOCUMENT, name);
+pub fn put_document(out: &mut Vec<u8>, name: &str, document: &[u8]) {
+    put_head(out, kind::DOCUMENT, name);
     out.extend_from_slice(document);
 }
 
@@ -225,7 +225,7 @@ impl<'a> Element<'a> {
 }
 
 /// Builds a document of the fields that `fields` appends.
-pub fn build(fields: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub fn build_document(fields: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     let at = open(&mut out);
     fields(&mut out);
@@ -235,7 +235,7 @@ pub fn build(fields: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 
 /// The length that a document at the start of `input` says it has; `None` if there are fewer than four bytes.
 #[inline]
-pub fn length(input: &[u8]) -> Option<Result<usize, NotBson>> {
+pub fn document_length(input: &[u8]) -> Option<Result<usize, NotBson>> {
     let bytes = i32::from_le_bytes(*input.first_chunk::<4>()?);
     Some(usize::try_from(bytes).ok().filter(|&n| n >= 5).ok_or(NotBson))
 }
@@ -248,8 +248,8 @@ pub struct Elements<'a> {
 }
 
 /// Reads the document that fills `input` exactly.
-pub fn elements(input: &[u8]) -> Result<Elements<'_>, NotBson> {
-    match length(input) {
+pub fn read_elements(input: &[u8]) -> Result<Elements<'_>, NotBson> {
+    match document_length(input) {
         Some(Ok(n)) if n == input.len() && input[n - 1] == 0 => {
             Ok(Elements { rest: &input[4..n - 1], broken: false })
         }
@@ -323,7 +323,7 @@ pub fn check(input: &[u8]) -> Result<(), NotBson> {
         if depth > BSON_DEPTH {
             return Err(NotBson);
         }
-        for element in elements(input)? {
+        for element in read_elements(input)? {
             if let Some(inner) = element?.as_document() {
                 walk(inner, depth + 1)?;
             }
@@ -334,15 +334,15 @@ pub fn check(input: &[u8]) -> Result<(), NotBson> {
 }
 
 /// The first element called `name`, if the document is well-formed up to there.
-pub fn find<'a>(input: &'a [u8], name: &str) -> Option<Element<'a>> {
-    elements(input).ok()?.map_while(Result::ok).find(|e| e.name == name.as_bytes())
+pub fn find_element<'a>(input: &'a [u8], name: &str) -> Option<Element<'a>> {
+    read_elements(input).ok()?.map_while(Result::ok).find(|e| e.name == name.as_bytes())
 }
 
 /// The element at a dotted path (`a.b.0`).
-pub fn path<'a>(input: &'a [u8], path: &str) -> Option<Element<'a>> {
+pub fn element_at_path<'a>(input: &'a [u8], path: &str) -> Option<Element<'a>> {
     match path.split_once('.') {
-        None => find(input, path),
-        Some((first, rest)) => self::path(find(input, first)?.as_document()?, rest),
+        None => find_element(input, path),
+        Some((first, rest)) => self::element_at_path(find_element(input, first)?.as_document()?, rest),
     }
 }
 
@@ -353,19 +353,19 @@ mod tests {
     fn sample() -> Vec<u8> {
         let mut out = Vec::new();
         let at = open(&mut out);
-        int32(&mut out, "a", -7);
-        string(&mut out, "b", "été");
-        head(&mut out, kind::ARRAY, "c");
+        put_int32(&mut out, "a", -7);
+        put_string(&mut out, "b", "été");
+        put_head(&mut out, kind::ARRAY, "c");
         let inner = open(&mut out);
-        item(&mut out, kind::INT64, 0);
+        put_item_head(&mut out, kind::INT64, 0);
         out.extend_from_slice(&12345678901i64.to_le_bytes());
-        item(&mut out, kind::NULL, 10);
+        put_item_head(&mut out, kind::NULL, 10);
         close(&mut out, inner);
-        binary(&mut out, "d", &[1, 2, 3]);
-        boolean(&mut out, "e", true);
-        double(&mut out, "f", 2.5);
-        date(&mut out, "g", 1000);
-        null(&mut out, "h");
+        put_binary(&mut out, "d", &[1, 2, 3]);
+        put_boolean(&mut out, "e", true);
+        put_double(&mut out, "f", 2.5);
+        put_date(&mut out, "g", 1000);
+        put_null(&mut out, "h");
         close(&mut out, at);
         out
     }
@@ -374,17 +374,17 @@ mod tests {
     fn what_is_written_is_read_again() {
         let bytes = sample();
         check(&bytes).unwrap();
-        assert_eq!(find(&bytes, "a").unwrap().as_i64(), Some(-7));
-        assert_eq!(find(&bytes, "b").unwrap().as_str(), Some("été"));
-        assert_eq!(path(&bytes, "c.0").unwrap().as_i64(), Some(12345678901));
-        assert_eq!(path(&bytes, "c.10").unwrap().kind, kind::NULL);
-        assert_eq!(find(&bytes, "d").unwrap().as_bytes(), Some(&[1u8, 2, 3][..]));
-        assert!(find(&bytes, "e").unwrap().is_true());
-        assert_eq!(find(&bytes, "f").unwrap().as_f64(), Some(2.5));
-        assert_eq!(find(&bytes, "f").unwrap().as_i64(), None);
-        assert_eq!(find(&bytes, "g").unwrap().as_i64(), Some(1000));
-        assert!(!find(&bytes, "h").unwrap().is_true());
-        assert_eq!(find(&bytes, "z"), None);
+        assert_eq!(find_element(&bytes, "a").unwrap().as_i64(), Some(-7));
+        assert_eq!(find_element(&bytes, "b").unwrap().as_str(), Some("été"));
+        assert_eq!(element_at_path(&bytes, "c.0").unwrap().as_i64(), Some(12345678901));
+        assert_eq!(element_at_path(&bytes, "c.10").unwrap().kind, kind::NULL);
+        assert_eq!(find_element(&bytes, "d").unwrap().as_bytes(), Some(&[1u8, 2, 3][..]));
+        assert!(find_element(&bytes, "e").unwrap().is_true());
+        assert_eq!(find_element(&bytes, "f").unwrap().as_f64(), Some(2.5));
+        assert_eq!(find_element(&bytes, "f").unwrap().as_i64(), None);
+        assert_eq!(find_element(&bytes, "g").unwrap().as_i64(), Some(1000));
+        assert!(!find_element(&bytes, "h").unwrap().is_true());
+        assert_eq!(find_element(&bytes, "z"), None);
     }
 
     #[test]
@@ -399,8 +399,8 @@ mod tests {
                 let mut other = bytes.clone();
                 other[at] = value;
                 let _ = check(&other);
-                let _ = path(&other, "c.10");
-                for element in elements(&other).into_iter().flatten().flatten() {
+                let _ = element_at_path(&other, "c.10");
+                for element in read_elements(&other).into_iter().flatten().flatten() {
                     let _ = (element.as_str(), element.as_bytes(), element.as_i64());
                 }
             }
@@ -413,7 +413,7 @@ mod tests {
         let mut open_at = Vec::new();
         for _ in 0..=BSON_DEPTH + 1 {
             open_at.push(open(&mut out));
-            head(&mut out, kind::DOCUMENT, "a");
+            put_head(&mut out, kind::DOCUMENT, "a");
         }
         let at = open(&mut out);
         close(&mut out, at);

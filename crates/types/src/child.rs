@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// A command whose program does not see the variables of `DYNO_` with a secret's name, such as `DYNO_REDIS_PASSWORD`, nor those
 /// that `--password-from env:NAME` named.
-pub fn command(program: impl AsRef<OsStr>) -> Command {
+pub fn clean_command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     // A dyno that is started again from here starts no turn of a comparison.
     command.env_remove("DYNO_TURN_OF");

@@ -50,11 +50,11 @@ pub trait Content: Send + Sync {
     /// Returns whether a request changes data: what does goes to a primary.
     fn writes(&self, request: &Request) -> bool {
         match request.verb {
-            crate::Verb::Document => self.shapes()[usize::from(request.shape)].action.writes(),
+            crate::Verb::Document => self.shapes()[usize::from(request.shape)].action.changes_data(),
             crate::Verb::Command => {
                 self.commands()[usize::from(request.shape)].commands.iter().any(|command| command.writes)
             }
-            verb => verb.writes(),
+            verb => verb.changes_data(),
         }
     }
 

@@ -105,10 +105,12 @@ pub enum Action {
 
 impl Action {
     /// Returns whether it changes data.
-    pub fn writes(&self) -> bool {
+    pub fn changes_data(&self) -> bool {
         match self {
             Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } => false,
-            Action::Aggregate { pipeline } => pipeline.last().is_some_and(AggregationStage::writes),
+            Action::Aggregate { pipeline } => {
+                pipeline.last().is_some_and(AggregationStage::writes_collection)
+            }
             Action::Insert { .. }
             | Action::Update { .. }
             | Action::Delete { .. }
@@ -152,7 +154,7 @@ impl Action {
     }
 
     /// The operands that are rendered for it, of the filter first.
-    pub fn operands(&self) -> Vec<Operand> {
+    pub fn rendered_operands(&self) -> Vec<Operand> {
         let mut operands = Vec::new();
         match self {
             Action::Insert { .. } | Action::Commit | Action::Abort => {}
@@ -184,12 +186,12 @@ pub struct DocumentFilter(pub Vec<FieldCondition>);
 
 impl DocumentFilter {
     /// The documents whose `field` equals an operand.
-    pub fn equal(field: &str, operand: Operand) -> Self {
+    pub fn field_equals(field: &str, operand: Operand) -> Self {
         DocumentFilter(vec![FieldCondition { field: field.into(), test: FieldTest::Equal(operand) }])
     }
 
     /// The documents whose `field` lies between two operands, both included.
-    pub fn between(field: &str, from: Operand, to: Operand) -> Self {
+    pub fn field_between(field: &str, from: Operand, to: Operand) -> Self {
         let test = FieldTest::Range(vec![(Compare::AtLeast, from), (Compare::AtMost, to)]);
         DocumentFilter(vec![FieldCondition { field: field.into(), test }])
     }
@@ -240,7 +242,7 @@ pub enum Compare {
 
 impl Compare {
     /// MongoDB's name.
-    pub fn operator(self) -> &'static str {
+    pub fn mongodb_operator(self) -> &'static str {
         match self {
             Compare::Above => "$gt",
             Compare::AtLeast => "$gte",
@@ -268,9 +270,9 @@ pub struct Projection(pub Vec<(String, bool)>);
 pub enum Change {
     /// By operators, in this order on the wire.
     Fields(Vec<(Modify, String, Operand)>),
-    /// The fields of the document that [`crate::Content::document`] renders are set.
+    /// The fields of the document that [`crate::Content::put_document`] renders are set.
     SetDocument,
-    /// The whole document is replaced by the one that [`crate::Content::document`] renders.
+    /// The whole document is replaced by the one that [`crate::Content::put_document`] renders.
     Replace,
 }
 
@@ -289,7 +291,7 @@ pub enum Modify {
 
 impl Modify {
     /// MongoDB's name.
-    pub fn operator(self) -> &'static str {
+    pub fn mongodb_operator(self) -> &'static str {
         match self {
             Modify::Set => "$set",
             Modify::Increment => "$inc",
@@ -314,9 +316,9 @@ pub enum AggregationStage {
 
 impl AggregationStage {
     /// Returns whether the stage writes its result into a collection: `$merge`, `$out`. Only the last of a pipeline may.
-    pub fn writes(&self) -> bool {
+    pub fn writes_collection(&self) -> bool {
         let AggregationStage::Raw(document) = self else { return false };
-        let first = crate::bson::elements(document).ok().and_then(|mut all| all.next()?.ok());
+        let first = crate::bson::read_elements(document).ok().and_then(|mut all| all.next()?.ok());
         first.is_some_and(|stage| matches!(stage.name, b"$merge" | b"$out"))
     }
 }

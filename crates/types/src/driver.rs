@@ -35,7 +35,7 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// A host whose name leads nowhere, or not yet.
-    pub fn unresolved(host: &str) -> Endpoint {
+    pub fn unresolved_host(host: &str) -> Endpoint {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         Endpoint::Tcp { host: host.to_owned(), address }
     }

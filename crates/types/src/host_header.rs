@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 /// The host of `Host: host:port`, without brackets and port; `None` if the field is none.
-pub fn host(field: &str) -> Option<&str> {
+pub fn parse_host(field: &str) -> Option<&str> {
     match field.strip_prefix('[') {
         Some(rest) => {
             let (inner, rest) = rest.split_once(']')?;
@@ -42,7 +42,7 @@ mod tests {
             ("[::1]x", None),
             ("", Some("")),
         ] {
-            assert_eq!(host(field), name, "{field}");
+            assert_eq!(parse_host(field), name, "{field}");
         }
         assert_eq!(
             ["localhost", "LOCALHOST", "127.8.0.1", "::1", "", "a", "10.0.0.1"].map(is_loopback),

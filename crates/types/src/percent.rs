@@ -7,7 +7,7 @@ pub const RESERVED: &AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Encodes the bytes of a set, and all that are not ASCII.
-pub fn encode(text: &str, set: &'static AsciiSet) -> String {
+pub fn percent_encode(text: &str, set: &'static AsciiSet) -> String {
     percent_encoding::utf8_percent_encode(text, set).to_string()
 }
 
@@ -24,10 +24,10 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         let text = "a b/%é~-._";
-        assert_eq!(encode(text, RESERVED), "a%20b%2F%25%C3%A9~-._");
-        assert_eq!(decode(&encode(text, RESERVED)).unwrap(), text.as_bytes());
+        assert_eq!(percent_encode(text, RESERVED), "a%20b%2F%25%C3%A9~-._");
+        assert_eq!(decode(&percent_encode(text, RESERVED)).unwrap(), text.as_bytes());
         const PATH: &AsciiSet = &RESERVED.remove(b'/').add(b'~');
-        assert_eq!(encode(text, PATH), "a%20b/%25%C3%A9%7E-._");
+        assert_eq!(percent_encode(text, PATH), "a%20b/%25%C3%A9%7E-._");
         assert_eq!(decode("%fF%00+").unwrap(), [255, 0, b'+']);
         for bad in ["%", "a%2", "%zz", "%%41", "%+1", "%é"] {
             assert_eq!(decode(bad), None, "{bad}");

@@ -24,7 +24,7 @@ pub enum Verb {
 
 impl Verb {
     /// Returns whether the request changes data. Of documents and commands their shapes say so: [`crate::Content::writes`].
-    pub fn writes(self) -> bool {
+    pub fn changes_data(self) -> bool {
         matches!(self, Verb::Insert | Verb::Update | Verb::Delete)
     }
 }

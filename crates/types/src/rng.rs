@@ -35,7 +35,7 @@ pub fn fresh_seed() -> u64 {
 
 /// SplitMix64's finaliser: a bijection on 64 bits.
 #[inline]
-pub fn mix(mut x: u64) -> u64 {
+pub fn mix_bits(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)
@@ -43,8 +43,8 @@ pub fn mix(mut x: u64) -> u64 {
 
 /// A 64-bit draw for `index`.
 #[inline]
-pub fn draw(seed: u64, index: u64, purpose: Purpose) -> u64 {
-    Keyed::new(seed, purpose).draw(index)
+pub fn draw_at(seed: u64, index: u64, purpose: Purpose) -> u64 {
+    Keyed::new(seed, purpose).draw_keyed(index)
 }
 
 /// The draws of one seed and purpose: [`draw`] with half of its work done once.
@@ -55,19 +55,19 @@ impl Keyed {
     /// The draws of `seed` for `purpose`.
     #[inline]
     pub fn new(seed: u64, purpose: Purpose) -> Self {
-        Keyed(mix(seed ^ (purpose as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)))
+        Keyed(mix_bits(seed ^ (purpose as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93)))
     }
 
     /// The 64-bit draw for `index`.
     #[inline]
-    pub fn draw(self, index: u64) -> u64 {
-        mix(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
+    pub fn draw_keyed(self, index: u64) -> u64 {
+        mix_bits(self.0.wrapping_add(index.wrapping_mul(GOLDEN)))
     }
 }
 
 /// Maps 64 random bits to [0, 1) with 53 bits of resolution.
 #[inline]
-pub fn unit(bits: u64) -> f64 {
+pub fn unit_interval(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
@@ -86,7 +86,7 @@ impl Stream {
     /// The stream of `purpose` that belongs to `index`.
     #[inline]
     pub fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
-        Stream(draw(seed, index, purpose))
+        Stream(draw_at(seed, index, purpose))
     }
 
     /// A stream that continues from 64 bits drawn earlier.
@@ -99,13 +99,13 @@ impl Stream {
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
+        mix_bits(self.0)
     }
 
     /// The next number in [0, 1).
     #[inline]
     pub fn next_unit(&mut self) -> f64 {
-        unit(self.next_u64())
+        unit_interval(self.next_u64())
     }
 
     /// The next number in `0..n`.
@@ -142,8 +142,8 @@ mod tests {
         let mut buckets = [0u64; 64];
         let mut equal = 0;
         for i in 0..n {
-            buckets[below(draw(1, i, Purpose::Key), 64) as usize] += 1;
-            equal += u64::from(draw(1, i, Purpose::Key) == draw(1, i, Purpose::Mix));
+            buckets[below(draw_at(1, i, Purpose::Key), 64) as usize] += 1;
+            equal += u64::from(draw_at(1, i, Purpose::Key) == draw_at(1, i, Purpose::Mix));
         }
         assert_eq!(equal, 0);
         let expected = n as f64 / 64.0;
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn unit_is_half_open() {
-        assert_eq!(unit(0), 0.0);
-        assert!(unit(u64::MAX) < 1.0);
+        assert_eq!(unit_interval(0), 0.0);
+        assert!(unit_interval(u64::MAX) < 1.0);
         assert_eq!(below(u64::MAX, 10), 9);
     }
 }

@@ -42,7 +42,7 @@ pub enum WorkerError {
 
 impl From<io::Error> for WorkerError {
     fn from(error: io::Error) -> Self {
-        WorkerError::Io(dyno_rundir::files::named(OutOfFiles::named(error)))
+        WorkerError::Io(dyno_rundir::files::name_limit(OutOfFiles::named(error)))
     }
 }
 

@@ -14,7 +14,7 @@
 //! ([`crate::Frontier::next_key`]), so that they ascend in the order of sending and leave no gap.
 
 use crate::permute::shuffle_block;
-use dyno_types::rng::{Keyed, Purpose, unit};
+use dyno_types::rng::{Keyed, Purpose, unit_interval};
 
 /// Indexes per block. Workers own whole blocks.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
@@ -127,7 +127,7 @@ impl Mix {
     #[inline]
     fn stratified(&self, index: u64) -> usize {
         let block = index >> BLOCK_BITS;
-        let slot = shuffle_block(index & (BLOCK - 1), self.blocks.draw(block));
+        let slot = shuffle_block(index & (BLOCK - 1), self.blocks.draw_keyed(block));
         let mut place = block << BLOCK_BITS | slot;
         let (last, splits) = self.splits.split_last().expect("a mix has at least one kind");
         for split in splits {
@@ -142,7 +142,7 @@ impl Mix {
 
     #[inline]
     fn drawn(&self, index: u64) -> usize {
-        let mut left = unit(self.independent.draw(index)) * self.splits[0].total.value as f64;
+        let mut left = unit_interval(self.independent.draw_keyed(index)) * self.splits[0].total.value as f64;
         for split in &self.splits {
             if left < split.weight as f64 {
                 return split.kind;
@@ -161,7 +161,7 @@ impl Mix {
             return 0;
         }
         let start = index & !(BLOCK - 1);
-        let key = self.blocks.draw(index >> BLOCK_BITS);
+        let key = self.blocks.draw_keyed(index >> BLOCK_BITS);
         let in_block =
             (0..index & (BLOCK - 1)).filter(|&at| inserts.at(start | shuffle_block(at, key)).1).count();
         index - inserts.at(start).0 - in_block as u64

@@ -4,7 +4,7 @@
 //! pseudorandom permutations from pseudorandom functions", 1988); applying it again while the result is outside
 //! `0..n` restricts it to `0..n` (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 
-use dyno_types::rng::mix;
+use dyno_types::rng::mix_bits;
 
 /// Rounds, each of which changes one half and then the other. Two (the four steps that Luby and Rackoff ask for)
 /// leave visible patterns when the halves have only five bits, as the tests show; three do not.
@@ -27,7 +27,7 @@ impl Permutation {
     pub fn new(n: u64, key: u64) -> Self {
         let n = n.max(1);
         let bits = (64 - (n - 1).leading_zeros()).max(2);
-        Permutation { n, low_bits: bits / 2, high_bits: bits - bits / 2, key: mix(key) }
+        Permutation { n, low_bits: bits / 2, high_bits: bits - bits / 2, key: mix_bits(key) }
     }
 
     /// Where `x` of `0..n` goes. Takes less than two walks of the network on average.
@@ -121,7 +121,7 @@ mod tests {
         for key in 0..200 {
             let mut seen = [false; 1024];
             for x in 0..1024 {
-                let y = shuffle_block(x, mix(key)) as usize;
+                let y = shuffle_block(x, mix_bits(key)) as usize;
                 assert!(!seen[y]);
                 seen[y] = true;
             }
@@ -152,7 +152,7 @@ mod tests {
         for (i, j) in pairs {
             let [mut place, mut gap, mut bits] = [[0f64; 1024]; 3];
             for key in 0..keys {
-                let (a, b) = (shuffle_block(i, mix(key)), shuffle_block(j, mix(key)));
+                let (a, b) = (shuffle_block(i, mix_bits(key)), shuffle_block(j, mix_bits(key)));
                 place[a as usize] += 1.0;
                 gap[(b.wrapping_sub(a) & 1023) as usize] += 1.0;
                 bits[(a ^ b) as usize] += 1.0;

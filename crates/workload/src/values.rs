@@ -28,7 +28,7 @@ pub enum ValueKind {
 impl ValueKind {
     /// Appends `len` bytes of the value that `seed` and the field's number choose.
     #[inline]
-    pub fn render(self, seed: u64, field: u64, len: usize, out: &mut Vec<u8>) {
+    pub fn render_value(self, seed: u64, field: u64, len: usize, out: &mut Vec<u8>) {
         let start = out.len();
         let mut words = Stream::new(seed, field, Purpose::Value);
         match self {
@@ -37,7 +37,7 @@ impl ValueKind {
                 fill::<12>(&mut out[start..], || two_groups(words.next_u64()));
             }
             ValueKind::Pool => {
-                let pool = pool();
+                let pool = value_pool();
                 while out.len() < start + len {
                     let piece = (start + len - out.len()).min(PIECE);
                     let from = words.next_below((pool.len() - piece) as u64 + 1) as usize;
@@ -64,11 +64,11 @@ const POOL: usize = 512 << 10;
 const PIECE: usize = 64 << 10;
 
 /// Bytes that values are cut from.
-pub fn pool() -> &'static [u8] {
+pub fn value_pool() -> &'static [u8] {
     static POOLED: OnceLock<Vec<u8>> = OnceLock::new();
     POOLED.get_or_init(|| {
         let mut out = Vec::with_capacity(POOL);
-        ValueKind::Random.render(1, 0, POOL, &mut out);
+        ValueKind::Random.render_value(1, 0, POOL, &mut out);
         out
     })
 }
@@ -128,7 +128,7 @@ fn ten_characters(bits: u64) -> [u8; 10] {
 ///
 /// The text `key:field` is continued by `:` and the decimal Java string hash of all text so far, that colon included, until
 /// it is long enough, then cut. `key` appends the key's name; it and `field` must be ASCII for YCSB to agree.
-pub fn integrity(key: impl FnOnce(&mut Vec<u8>), field: &[u8], len: usize, out: &mut Vec<u8>) {
+pub fn put_integrity_value(key: impl FnOnce(&mut Vec<u8>), field: &[u8], len: usize, out: &mut Vec<u8>) {
     let start = out.len();
     key(out);
     out.push(b':');
@@ -151,7 +151,7 @@ mod tests {
 
     fn integrity_text(key: &str, field: &str, len: usize) -> String {
         let mut out = Vec::new();
-        integrity(|out| out.extend_from_slice(key.as_bytes()), field.as_bytes(), len, &mut out);
+        put_integrity_value(|out| out.extend_from_slice(key.as_bytes()), field.as_bytes(), len, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -196,12 +196,12 @@ mod tests {
         ) {
             for kind in [ValueKind::Random, ValueKind::Pool, ValueKind::Text, ValueKind::Zero, ValueKind::Compressible(ratio)] {
                 let mut a = b"kept".to_vec();
-                kind.render(seed, field, len, &mut a);
+                kind.render_value(seed, field, len, &mut a);
                 prop_assert_eq!(a.len(), 4 + len);
                 prop_assert_eq!(&a[..4], b"kept");
                 prop_assert!(a.is_ascii());
                 let mut b = Vec::new();
-                kind.render(seed, field, len, &mut b);
+                kind.render_value(seed, field, len, &mut b);
                 prop_assert_eq!(&a[4..], &b[..]);
             }
         }
@@ -211,7 +211,7 @@ mod tests {
     fn fields_and_seeds_differ() {
         let value = |seed, field| {
             let mut out = Vec::new();
-            ValueKind::Random.render(seed, field, 100, &mut out);
+            ValueKind::Random.render_value(seed, field, 100, &mut out);
             out
         };
         assert_ne!(value(1, 0), value(1, 1));
@@ -223,10 +223,10 @@ mod tests {
     fn pieces_of_the_pool_are_its_bytes_and_differ() {
         let value = |seed, len| {
             let mut out = Vec::new();
-            ValueKind::Pool.render(seed, 0, len, &mut out);
+            ValueKind::Pool.render_value(seed, 0, len, &mut out);
             out
         };
-        let found = |bytes: &[u8]| pool().windows(bytes.len()).any(|window| window == bytes);
+        let found = |bytes: &[u8]| value_pool().windows(bytes.len()).any(|window| window == bytes);
         assert!(found(&value(7, 1_000)) && found(&value(8, 1_000)[..100]));
         assert_ne!(value(7, 1_000), value(8, 1_000));
         // Longer ones consist of several pieces.
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn compressible_has_one_random_part() {
         let mut out = Vec::new();
-        ValueKind::Compressible(10).render(3, 0, 1000, &mut out);
+        ValueKind::Compressible(10).render_value(3, 0, 1000, &mut out);
         assert_eq!(out.iter().filter(|&&b| b == b'.').count(), 900);
         out.clear();
-        ValueKind::Text.render(3, 0, 1000, &mut out);
+        ValueKind::Text.render_value(3, 0, 1000, &mut out);
         assert!(out.iter().all(u8::is_ascii_lowercase));
     }
 }

@@ -76,7 +76,7 @@ fn values() {
             let mut out = Vec::with_capacity(2000);
             let ns = best_ns(300_000, |seed| {
                 out.clear();
-                kind.render(black_box(seed), 3, bytes, &mut out);
+                kind.render_value(black_box(seed), 3, bytes, &mut out);
                 black_box(&out);
             });
             println!("{name} {bytes} bytes: {ns:.1} ns");

@@ -27,7 +27,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     let pages = pages.into_iter().map(|(name, text)| (Path::new("docs/reference").join(name), text));
     let schemas = [
         ("summary", dyno_rundir::schema::summary_schema()),
-        ("experiment", dyno_config::experiment::schema()),
+        ("experiment", dyno_config::experiment::json_schema_text()),
     ];
     let schemas =
         schemas.map(|(name, text)| (PathBuf::from(format!("docs/schema/{name}.schema.json")), text));

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub fn pages() -> [(&'static str, String); 3] {
     [
         ("commands.md", commands()),
-        ("experiment.md", keys("Keys of an experiment file", &dyno_config::experiment::schema())),
+        ("experiment.md", keys("Keys of an experiment file", &dyno_config::experiment::json_schema_text())),
         ("summary.md", keys("Keys of summary.json", &dyno_rundir::schema::summary_schema())),
     ]
 }

@@ -7,7 +7,7 @@ use dyno_types::shell::{again, strip};
 
 /// The value of an option of a run, where the command does not say it.
 fn value(run: &RunDir, option: &str) -> Option<f64> {
-    let phase = run.summary.as_ref()?.measured()?;
+    let phase = run.summary.as_ref()?.measured_phase()?;
     let setting = |key: &str| {
         run.run
             .settings

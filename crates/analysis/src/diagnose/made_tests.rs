@@ -77,7 +77,7 @@ impl SyntheticRun {
         };
         write("events.jsonl", event(0, "begin") + &event(10, "end"));
         write("intervals.jsonl", intervals.to_owned());
-        let (mut run, _) = RunDir::salvage(&folder).unwrap();
+        let (mut run, _) = RunDir::salvage_run(&folder).unwrap();
         assert!(run.summary.is_some() && !run.environment.host.is_empty());
         if run.phases.is_empty() {
             let totals = Totals::new(1, Scale::Ns64);
@@ -87,7 +87,7 @@ impl SyntheticRun {
     }
 
     pub fn measured_phase(&self) -> &Phase {
-        self.run.summary.as_ref().unwrap().measured().unwrap()
+        self.run.summary.as_ref().unwrap().measured_phase().unwrap()
     }
 
     /// With these service times of successes of a metric, and of its failures.

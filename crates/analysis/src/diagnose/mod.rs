@@ -71,7 +71,7 @@ const THROUGHOUT: f64 = 0.5;
 pub fn diagnose_run(run: &RunDir, recording: Option<&Recording>) -> Diagnosis {
     let whole = collect_facts(run, recording);
     let sides = recording.and_then(|recording| {
-        let phase = run.summary.as_ref()?.measured()?;
+        let phase = run.summary.as_ref()?.measured_phase()?;
         let (begin_ms, _) = facts::measured_boundaries(run, phase)?;
         before_after(run, phase, recording, begin_ms)
     });
@@ -149,13 +149,13 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<DiagnosisFinding> {
             confidence *= 0.5;
         }
     }
-    let phase = run.summary.as_ref().and_then(|summary| summary.measured());
+    let phase = run.summary.as_ref().and_then(|summary| summary.measured_phase());
     let others = phase.and_then(|phase| match facts::server_host(phase) {
         Some(host) => host.others.as_ref(),
         None => phase.monitor.as_ref()?.others.as_ref(),
     });
     if let Some(others) = others.filter(|others| rule.name == "others" && !others.programs.is_empty()) {
-        evidence.push(format!("most of it: {}", others.named()));
+        evidence.push(format!("most of it: {}", others.describe_programs()));
     }
     let fewer = rule.experiment.option == "--users" && rule.experiment.factor < 1.0;
     let alone = fewer && facts.get("closed.users").is_some_and(|users| users <= 1.0);

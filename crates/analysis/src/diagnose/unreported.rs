@@ -13,7 +13,7 @@ pub fn unreported_figures(run: &RunDir, recording: Option<&Recording>) -> Vec<St
     let Some(recording) = recording.filter(|_| run.run.database.starts_with(MONGODB)) else {
         return Vec::new();
     };
-    let nodes: Vec<&str> = recording.sources().filter(|source| source.starts_with(SOURCE)).collect();
+    let nodes: Vec<&str> = recording.source_names().filter(|source| source.starts_with(SOURCE)).collect();
     if nodes.is_empty() {
         let rules: Vec<&str> = NEEDS_OF_MONGODB.iter().map(|(rule, _)| *rule).collect();
         return vec![format!(
@@ -24,7 +24,7 @@ pub fn unreported_figures(run: &RunDir, recording: Option<&Recording>) -> Vec<St
     let is_recorded = |series: &str| {
         let below = format!("{series}.");
         let has = |name: &str| name == series || name.starts_with(&below);
-        nodes.iter().any(|node| recording.names(node).any(has))
+        nodes.iter().any(|node| recording.series_names(node).any(has))
     };
     let version = mongod_version(run);
     let lacks = |series: &&str| {

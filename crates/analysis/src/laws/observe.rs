@@ -3,7 +3,7 @@
 use crate::between_requests::between_requests_ns;
 use dyno_record::{MergedSlot, Totals};
 use dyno_rundir::schema::{Claim, Phase, Trust};
-use dyno_rundir::{RunDir, adds_up, unit};
+use dyno_rundir::{RunDir, adds_up, unit_name};
 use serde::Serialize;
 
 /// Use of a resource.
@@ -67,7 +67,7 @@ pub struct Observed {
 
 /// Observes a run's measured phase; `None` without a summary or a successful operation.
 pub fn observe_run(run: &RunDir) -> Option<Observed> {
-    let phase = run.summary.as_ref()?.measured()?;
+    let phase = run.summary.as_ref()?.measured_phase()?;
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
     let totals = &recorded.totals;
     if totals.ok() == 0 || phase.seconds <= 0.0 {
@@ -94,7 +94,7 @@ pub fn observe_run(run: &RunDir) -> Option<Observed> {
     }
     let turns = totals.turnaround.count();
     Some(Observed {
-        unit: unit(names),
+        unit: unit_name(names),
         users: known_users.then_some(users),
         connections: known_users.then_some(client.users as f64),
         think_s,
@@ -145,7 +145,7 @@ fn due_s(totals: &Totals, names: &[String]) -> Option<f64> {
 
 fn is_invalid(run: &RunDir) -> bool {
     let claims = [Claim::Throughput, Claim::Median];
-    run.summary.as_ref().is_some_and(|summary| summary.verdict.of(&claims) == Trust::Invalid)
+    run.summary.as_ref().is_some_and(|summary| summary.verdict.trust_in(&claims) == Trust::Invalid)
 }
 
 fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {
@@ -157,7 +157,7 @@ fn planned_s(run: &RunDir, phase: &Phase) -> Option<f64> {
 }
 
 fn grows(run: &RunDir) -> bool {
-    run.summary.as_ref().is_some_and(|summary| summary.verdict.says("overload"))
+    run.summary.as_ref().is_some_and(|summary| summary.verdict.speaks_against("overload"))
 }
 
 /// The rate that a run was asked to keep: of all pairs of servers and clients, each of which is asked for it.
@@ -166,7 +166,9 @@ fn asked_rate(run: &RunDir) -> Option<f64> {
     match setting(run, "phases.measure.rate") {
         Some(rate) => dyno_types::units::parse_rate(rate).ok().map(|rate| rate * pairs),
         // An imported result says what its target was, and nothing more.
-        None => run.summary.as_ref()?.measured()?.offered.filter(|_| run.run.facts.contains_key("imported")),
+        None => {
+            run.summary.as_ref()?.measured_phase()?.offered.filter(|_| run.run.facts.contains_key("imported"))
+        }
     }
 }
 
@@ -174,11 +176,11 @@ fn asked_rate(run: &RunDir) -> Option<f64> {
 /// done.
 pub fn observe_rate(run: &RunDir) -> Option<Observed> {
     observe_run(run).or_else(|| {
-        let phase = run.summary.as_ref()?.measured()?;
+        let phase = run.summary.as_ref()?.measured_phase()?;
         let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
         let (rate, totals) = (asked_rate(run)?, &recorded.totals);
         (totals.ok() == 0 && phase.offered > Some(0.0)).then(|| Observed {
-            unit: run.run.metrics.get(&phase.name).map_or("operations", |names| unit(names)),
+            unit: run.run.metrics.get(&phase.name).map_or("operations", |names| unit_name(names)),
             users: None,
             connections: None,
             think_s: 0.0,

@@ -104,7 +104,8 @@ fn steal(e: &Evidence<'_>, stolen: Option<(&PhaseHost, f64)>) -> CheckFinding {
 /// Checks other programs by the rule for the hypervisor: if one of them takes the CPU, tails are not the target's alone.
 fn neighbours(e: &Evidence<'_>, taken: Option<(&PhaseHost, f64)>) -> CheckFinding {
     let (host, share) = taken.filter(|(_, share)| *share > TAKEN)?;
-    let programs = host.others.as_ref().map(|others| others.named()).filter(|programs| !programs.is_empty());
+    let programs =
+        host.others.as_ref().map(|others| others.describe_programs()).filter(|programs| !programs.is_empty());
     let text = format!(
         "other programs took {:.1} % of {}'s CPU time{}{}: {}; end them, or use a quiet host",
         share * 100.0,

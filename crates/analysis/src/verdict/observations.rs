@@ -70,7 +70,8 @@ fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
 
 fn faults(e: &Evidence<'_>) -> CheckFinding {
     let all = &e.observations.faults;
-    let named: Vec<String> = all.iter().take(3).map(|one| format!("{} {}", one.fault, one.when())).collect();
+    let named: Vec<String> =
+        all.iter().take(3).map(|one| format!("{} {}", one.fault, one.describe_time())).collect();
     let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
     let failed = match e.observations.failed_in_faults {
         0 => "no operation failed by them".to_owned(),

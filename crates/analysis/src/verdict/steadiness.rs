@@ -7,8 +7,8 @@ use crate::series::{
     Segment, SegmentLabel, Stability, StabilityAnswer, Stall, judge_stability, stability_of_responses,
     stability_of_tails,
 };
-use dyno_rundir::closed;
 use dyno_rundir::schema::{Pause, Reason, Silence, Trust};
+use dyno_rundir::without_spoilt;
 use dyno_types::units::{Rate, ShownLatency};
 
 /// Figures of a run interval by interval.
@@ -101,10 +101,10 @@ pub(crate) fn without_pauses(
     pauses: &[Pause],
 ) -> Vec<f64> {
     let at = |interval: usize| from_s + interval as f64 * step_s;
-    let spoils = |interval| pauses.iter().any(|one| one.spoils(at(interval), at(interval + 1)));
+    let spoils = |interval| pauses.iter().any(|one| one.spoils_interval(at(interval), at(interval + 1)));
     let spoilt: Vec<bool> = (0..values.len()).map(spoils).collect();
     if !pauses.is_empty() {
-        closed(&mut values, &spoilt);
+        without_spoilt(&mut values, &spoilt);
     }
     values
 }

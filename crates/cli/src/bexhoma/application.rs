@@ -183,7 +183,7 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
         true => (&*over(query, (to - from) / 1e3), to),
         false => (query, from),
     };
-    let escaped = percent::encode(query, percent::RESERVED);
+    let escaped = percent::percent_encode(query, percent::RESERVED);
     let step = ((to - from) / 1e3 / 10_000.0).ceil().max(1.0);
     let url = format!(
         "{}/query_range?query={escaped}&start={:.3}&end={:.3}&step={step}",

@@ -54,7 +54,7 @@ pub fn jupyter(typed: &TypedFlags) -> Result<Exit, Failure> {
                      notebook reads with";
         return Err(Failure::Usage(words.into()));
     };
-    let mut probe = child::command("python3");
+    let mut probe = child::clean_command("python3");
     probe
         .args([
             "-c",
@@ -81,7 +81,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
             "{} is served as it is there; remove it to have the notebook of this dyno",
             notebook.display()
         )),
-        Err(_) => files::put(&notebook, NOTEBOOK.as_bytes())?,
+        Err(_) => files::put_file(&notebook, NOTEBOOK.as_bytes())?,
     }
     let mut random = [0; 24];
     getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_compat_bexhoma::plan::options::Dbms;
 use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_config::experiment::{ExperimentPlan, MatrixCell, plan};
+use dyno_config::experiment::{ExperimentPlan, MatrixCell, read_plan};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_experiment::directory::{holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
@@ -108,7 +108,7 @@ fn components(results: &Path) -> String {
 fn planned(dir: &Path) -> Option<ExperimentPlan> {
     dyno_localhost::trusted::directory(dir).ok()?;
     let text = files::read_to_string(&dir.join("experiment.yaml")).ok()?;
-    plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
+    read_plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
 }
 
 /// State of an experiment now.
@@ -213,7 +213,7 @@ fn counted(dir: &Path, now: &Now<'_>, wanted: usize) -> (usize, usize) {
     // Servers of the run, those that are being loaded to be left, or those that another experiment has left, which stood when the
     // run began.
     let own = now.run.as_ref().map_or(0, |run| servers_running_in(&run.with_extension("server")));
-    let others = now.run.as_ref().and_then(|run| RunDir::salvage(run).ok());
+    let others = now.run.as_ref().and_then(|run| RunDir::salvage_run(run).ok());
     let persisted = others.is_some_and(|(run, _)| run.run.facts.contains_key("server.standing"));
     let of_run = if persisted { wanted } else { own + servers_running_in(&dir.join("standing")) };
     let pairs = spec.server.as_ref().map_or(1, |server| server.instances as usize);
@@ -222,7 +222,7 @@ fn counted(dir: &Path, now: &Now<'_>, wanted: usize) -> (usize, usize) {
 
 /// The phase that a run is in, and how long its load took, seconds.
 fn under_way(run: &Path) -> (String, Option<f64>) {
-    let Ok((dir, _)) = RunDir::salvage(run) else { return (String::new(), None) };
+    let Ok((dir, _)) = RunDir::salvage_run(run) else { return (String::new(), None) };
     let last = dir.phases.last().map_or(String::new(), |phase| phase.name.clone());
     let load = dir.phases.iter().find(|phase| phase.name == "load");
     let seconds = load.and_then(|load| {

@@ -42,7 +42,7 @@ impl Group {
 
     /// Runs whose claims can be used, all of them.
     pub fn usable(&self, claims: &[Claim]) -> Vec<&RunDir> {
-        let usable = |verdict: &Verdict| verdict.of(claims) != Trust::Invalid;
+        let usable = |verdict: &Verdict| verdict.trust_in(claims) != Trust::Invalid;
         let runs = self.runs.iter();
         runs.filter(|run| run.summary.as_ref().is_none_or(|summary| usable(&summary.verdict))).collect()
     }
@@ -145,7 +145,7 @@ fn experiment(path: &Path, side: &mut ComparedSide) -> Result<(), Failure> {
         a.cell.cmp(&b.cell).then(searched).then(a.repetition.cmp(&b.repetition))
     });
     for run in runs {
-        let mut levels = experiment.cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
+        let mut levels = experiment.find_cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
         if let Some((name, value)) = run.point.split_once('=') {
             levels.push((name.to_owned(), value.to_owned()));
         }
@@ -192,7 +192,7 @@ impl ComparedSide {
         };
         let why = match &run.summary {
             None => Some("it has not come to its end".to_owned()),
-            Some(summary) if summary.measured().is_none() => {
+            Some(summary) if summary.measured_phase().is_none() => {
                 Some("it was cut off before it measured".to_owned())
             }
             Some(summary) => {
@@ -204,7 +204,7 @@ impl ComparedSide {
                         .find(|reason| reason.is_about(&[*claim]))
                         .map_or("", |reason| reason.text.as_str())
                 };
-                let invalid = |claim: &&Claim| verdict.of(&[**claim]) == Trust::Invalid;
+                let invalid = |claim: &&Claim| verdict.trust_in(&[**claim]) == Trust::Invalid;
                 let invalid = Claim::FIGURES.iter().filter(invalid).filter(|_| self.take == Take::Usable);
                 let invalid: Vec<&Claim> = invalid.collect();
                 let whole = invalid.len() == Claim::FIGURES.len();
@@ -302,7 +302,7 @@ pub fn environment(first: &Group, second: &Group) -> Vec<(String, String, String
     let system = |group: &Group| group.runs.first()?.environment.system.clone();
     let (Some(one), Some(other)) = (system(first), system(second)) else { return Vec::new() };
     let shown = |value: Option<String>| value.unwrap_or("-".into());
-    let found = one.differences(&other).into_iter();
+    let found = one.list_differences(&other).into_iter();
     found.map(|d| (format!("{}: {}", d.group, d.name), shown(d.first), shown(d.second))).collect()
 }
 
@@ -328,7 +328,8 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
         let name = &group.name;
         let suspect = |run: &&RunDir| {
             let verdict = run.summary.as_ref().map(|summary| &summary.verdict);
-            let of = |claim: Claim| verdict.is_some_and(|verdict| verdict.of(&[claim]) == Trust::Suspect);
+            let of =
+                |claim: Claim| verdict.is_some_and(|verdict| verdict.trust_in(&[claim]) == Trust::Suspect);
             Claim::FIGURES.into_iter().any(of)
         };
         let count = group.runs.iter().filter(suspect).count();

@@ -106,8 +106,9 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         let mut points = Vec::new();
         for run in &runs {
             let summary = run.summary.as_ref();
-            let summary = summary.filter(|summary| summary.verdict.of(&claims) != Trust::Invalid);
-            let value = summary.and_then(|s| s.measured()).and_then(|phase| figure.measured_value(phase));
+            let summary = summary.filter(|summary| summary.verdict.trust_in(&claims) != Trust::Invalid);
+            let value =
+                summary.and_then(|s| s.measured_phase()).and_then(|phase| figure.measured_value(phase));
             let dir = run.path.display().to_string();
             points.extend(value.map(|value| HistoryPoint { started: run.run.started.clone(), dir, value }));
         }
@@ -130,7 +131,9 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             );
             terminal::warn(&words);
         }
-        recorded.extend(runs.iter().filter_map(|run| run.summary.as_ref()?.measured()).flat_map(operations));
+        recorded.extend(
+            runs.iter().filter_map(|run| run.summary.as_ref()?.measured_phase()).flat_map(operations),
+        );
         shown.push(HistoryLine { what, points, steps });
     }
     if shown.iter().all(|line| line.points.is_empty()) {

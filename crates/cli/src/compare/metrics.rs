@@ -23,7 +23,7 @@ const SHIFTS: [f64; 13] = [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 60.0, 70.0, 80.0, 9
 const BEYOND: f64 = 100.0;
 
 fn measured(run: &RunDir) -> Option<&Phase> {
-    run.summary.as_ref()?.measured()
+    run.summary.as_ref()?.measured_phase()
 }
 
 /// A figure of every run that has it; none unless all have.

@@ -75,7 +75,7 @@ impl Floors {
             std::fs::create_dir_all(folder).map_err(io)?;
         }
         let text = serde_json::to_string_pretty(&floors)?;
-        files::put(&path, (text + "\n").as_bytes()).map_err(io)?;
+        files::put_file(&path, (text + "\n").as_bytes()).map_err(io)?;
         Ok(path)
     }
 }

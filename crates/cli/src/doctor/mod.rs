@@ -105,7 +105,7 @@ fn against(name: &str, read: &EnvironmentFacts, json: bool) -> Result<Exit, Fail
 }
 
 fn diff(first: &Path, second: &Path, json: bool) -> Result<Exit, Failure> {
-    let differences = load(first)?.differences(&load(second)?);
+    let differences = load(first)?.list_differences(&load(second)?);
     if json {
         print_json(&json!({ "equal": differences.is_empty(), "differences": differences }));
     } else {

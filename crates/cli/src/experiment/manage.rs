@@ -10,7 +10,7 @@ use dyno_experiment::directory::{
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::{CleanupReport, ListedState, clean_up, clean_up_listed, listed};
 use dyno_localhost::trusted;
-use dyno_rundir::progress;
+use dyno_rundir::describe_progress;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ fn progress_of(path: &Path, record: &ExperimentRecord) -> Result<Progress, Failu
     };
     let failed = ended.iter().filter(|run| run.status == RunStatus::Failed).count();
     let failed = if failed > 0 { format!(", {failed} of them failed") } else { String::new() };
-    let words = format!("{state}, {} ended{failed}", progress(ended.len(), record.runs, record.searches));
+    let words =
+        format!("{state}, {} ended{failed}", describe_progress(ended.len(), record.runs, record.searches));
     Ok(Progress { ended, by, words, over })
 }
 

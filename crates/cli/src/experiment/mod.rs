@@ -35,7 +35,7 @@ use dyno_experiment::{ExperimentEnding, pending, run_experiment, to_make_again};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_report::junit::of_experiment;
-use dyno_rundir::{Again, ExperimentDir, progress};
+use dyno_rundir::{Again, ExperimentDir, describe_progress};
 use dyno_session::environment::environment;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -78,7 +78,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 
 /// A plan that has been checked as far as that goes without touching anything.
 pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<ExperimentPlan, Failure> {
-    let plan = experiment::plan(text, name, sets)?;
+    let plan = experiment::read_plan(text, name, sets)?;
     check(&plan, &read_work)?;
     Ok(plan)
 }
@@ -123,7 +123,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
     let refused = |option: &str, key: &str| {
         Err(Failure::Usage(format!("{option} does not go with an experiment: use --set {key}=...")))
     };
-    if let Some((key, _, option)) = args.spec.tree.leaves().iter().find(|(key, ..)| !key.is_empty()) {
+    if let Some((key, _, option)) = args.spec.tree.list_leaves().iter().find(|(key, ..)| !key.is_empty()) {
         return refused(&option.to_string(), short_name(key));
     }
     let typed = [
@@ -183,7 +183,7 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     directory.make_again(&made_again)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let so_far = progress(directory.ended.len(), plan.runs.len(), directory.record.searches);
+    let so_far = describe_progress(directory.ended.len(), plan.runs.len(), directory.record.searches);
     terminal::note(&format!("{so_far} have ended already"));
     if args.failed || args.invalid {
         terminal::note(&format!("{} made again", counted(made_again.len(), "run")));
@@ -217,7 +217,7 @@ fn again(
     let text = with_secrets(&record.path, text)?;
     let sets = sets_again(&record.sets, &args.sets)?;
     let plan = planned(&text, &record.path, &sets)?;
-    let label = |cell: &MatrixCell| conceal(&cell.label()).into_owned();
+    let label = |cell: &MatrixCell| conceal(&cell.levels_label()).into_owned();
     if plan.cells.iter().map(label).collect::<Vec<_>>()
         != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>()
     {
@@ -239,7 +239,7 @@ fn with_secrets(path: &str, kept: String) -> Result<String, Failure> {
         return Ok(kept);
     }
     let given = bounded::text_file(path, TEXT_BYTES).unwrap_or_default();
-    match experiment::masked(&given) == kept {
+    match experiment::mask_text(&given) == kept {
         true => Ok(given),
         false => {
             let words =
@@ -322,7 +322,10 @@ fn highest_rates(plan: &ExperimentPlan, ended: &[RunRecord]) -> String {
             let found = highest_rate(ended, cell.number, repetition);
             let rate = found.kept.map_or("none was kept".into(), |rate| format!("{}/s", Rate(rate)));
             let sureness = sureness(&found);
-            out += &format!("\n{}: highest rate that meets the objectives: {rate}{sureness}", cell.label());
+            out += &format!(
+                "\n{}: highest rate that meets the objectives: {rate}{sureness}",
+                cell.levels_label()
+            );
         }
     }
     if out.is_empty() { out } else { out + "\n" }

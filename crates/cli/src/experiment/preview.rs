@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::options::{PlanArgs, PresetsArgs};
 use crate::terminal;
 use dyno_config::experiment::ExperimentPlan;
-use dyno_config::experiment::estimate::estimate;
+use dyno_config::experiment::estimate::estimate_duration;
 use dyno_presets::Preset;
 use dyno_types::secret::conceal_json;
 use dyno_types::units::counted;
@@ -56,12 +56,13 @@ fn words(plan: &ExperimentPlan, all: bool) -> String {
     let wide = runs.to_string().len();
     for run in plan.runs.iter().take(shown) {
         let cell = &plan.cells[run.cell];
-        let _ = writeln!(out, "{:>wide$}  {}, repetition {}", run.number, cell.label(), run.repetition);
+        let _ =
+            writeln!(out, "{:>wide$}  {}, repetition {}", run.number, cell.levels_label(), run.repetition);
     }
     if shown < runs {
         let _ = writeln!(out, "... {} more (--all shows them)", runs - shown);
     }
-    let estimate = estimate(plan);
+    let estimate = estimate_duration(plan);
     let loads = if estimate.loads { ", loads come on top" } else { "" };
     let least = if estimate.open_ended { "at least " } else { "about " };
     let _ = writeln!(out, "\nduration: {least}{}{loads}", time(estimate.seconds));
@@ -73,15 +74,15 @@ fn json(plan: &ExperimentPlan, findings: &Findings) -> Result<String, Failure> {
         .cells
         .iter()
         .map(|cell| {
-            let shown = cell.shown()?;
+            let shown = cell.masked_tree()?;
             let settings: Vec<serde_json::Value> = shown
-                .leaves()
+                .list_leaves()
                 .into_iter()
                 .map(|(key, value, origin)| {
                     serde_json::json!({ "key": key, "value": value, "source": origin.to_string() })
                 })
                 .collect();
-            Ok(serde_json::json!({ "number": cell.number, "label": cell.label(), "levels": cell.levels, "settings": settings }))
+            Ok(serde_json::json!({ "number": cell.number, "label": cell.levels_label(), "levels": cell.levels, "settings": settings }))
         })
         .collect::<Result<_, Failure>>()?;
     let runs: Vec<serde_json::Value> = plan
@@ -89,7 +90,7 @@ fn json(plan: &ExperimentPlan, findings: &Findings) -> Result<String, Failure> {
         .iter()
         .map(|run| serde_json::json!({ "cell": run.cell + 1, "repetition": run.repetition }))
         .collect();
-    let estimate = estimate(plan);
+    let estimate = estimate_duration(plan);
     let all = serde_json::json!({
         "name": plan.name,
         "cells": cells,

@@ -51,7 +51,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
     for run in measured {
         // A directory that was moved away gives no latencies.
         let Ok(dir) = RunDir::open(&path.join(&run.dir)) else { continue };
-        if let Some(phase) = dir.summary.as_ref().and_then(|summary| summary.measured()) {
+        if let Some(phase) = dir.summary.as_ref().and_then(|summary| summary.measured_phase()) {
             let (one, other) = disk_kib(phase);
             read.extend(one);
             written.extend(other);

@@ -94,7 +94,7 @@ impl Watcher for Watch {
         };
         self.live.of_run(format!("run {number}{of}{left}"));
         if !self.quiet {
-            let label = cell.label();
+            let label = cell.levels_label();
             terminal::note(&format!("run {number}{of}: {label}{searched}, repetition {repetition}{left}"));
         }
     }

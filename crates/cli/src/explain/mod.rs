@@ -172,7 +172,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
             history.step_s
         ));
     }
-    missing.extend(history.missing());
+    missing.extend(history.describe_missing());
     if observed.is_none() {
         let ok = run.phases.iter().any(|phase| phase.totals.ok() > 0);
         let why = if ok { "times are not known" } else { "no operation succeeded" };

@@ -117,7 +117,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
     match &args.out {
         Some(path) => {
             let named = |e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
-            files::put(path, &bytes).map_err(named)?;
+            files::put_file(path, &bytes).map_err(named)?;
             terminal::note(&format!("{}: {} bytes", path.display(), bytes.len()));
         }
         None => {

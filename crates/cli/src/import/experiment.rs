@@ -38,7 +38,7 @@ pub(super) fn write(
         imported::write(&out.join(&dir), &run).map_err(Failure::of_new_directory)?;
         let trust = serde_json::to_value(run.summary.verdict.trust).unwrap_or(Value::Null);
         let words = run.summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
-        let measured = run.summary.measured();
+        let measured = run.summary.measured_phase();
         journal.push(json!({
             "at": written, "event": "ended", "cell": at + 1, "repetition": cells[at].1, "point": "", "value": 0.0,
             "dir": dir, "status": "complete", "words": words, "trust": trust, "passed": true,
@@ -62,8 +62,8 @@ pub(super) fn write(
     record["cells"] = json!(shown);
     record["runs"] = json!(count);
     let text = journal.iter().map(|line| format!("{line}\n")).collect::<String>();
-    files::put(&out.join("experiment.json"), format!("{record:#}\n").as_bytes())?;
-    files::put(&out.join("journal.jsonl"), text.as_bytes())?;
+    files::put_file(&out.join("experiment.json"), format!("{record:#}\n").as_bytes())?;
+    files::put_file(&out.join("journal.jsonl"), text.as_bytes())?;
     terminal::note(&format!("{count} runs of {} cells: experiment directory {}", cells.len(), out.display()));
     Ok(Exit::Ok)
 }

@@ -182,7 +182,7 @@ impl Observer for Live {
         }
         let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
         let (count, what) =
-            phase.documents.map_or((phase.successes(), ""), |documents| (documents, " documents"));
+            phase.documents.map_or((phase.count_successes(), ""), |documents| (documents, " documents"));
         terminal::note(&format!(
             "{}: {}{what} ok, {} failed in {}, {}/s",
             phase.name,

@@ -106,7 +106,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
                 (left, why_left) = send_the_rests(&work, &cores, now.as_ref(), &control)?;
             }
         }
-        let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
+        let missed = workloads.iter().map(|workload| workload.missed_iterations(args.duration * SECOND_NS));
         let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         ended.observations.missed = (due > 0).then_some((missed, due));
         watch.finish();
@@ -213,7 +213,7 @@ fn exit(args: &PocArgs, summary: &Summary) -> Exit {
     };
     let reasons = || summary.verdict.reasons.iter().filter(matters);
     for reason in reasons() {
-        let word = reason.trust.word();
+        let word = reason.trust.trust_word();
         terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
     }
     let invalid = reasons().any(|reason| reason.trust == Trust::Invalid);

@@ -14,7 +14,7 @@ const SHOWN: (u32, u64) = (1, 12_345_678);
 /// The document and the line about its size.
 pub fn print(config: &PocConfig) -> String {
     let mut document = Vec::new();
-    Template::new(config).render(config.seed, SHOWN.0, SHOWN.1, &mut document);
+    Template::new(config).render_document(config.seed, SHOWN.0, SHOWN.1, &mut document);
     sample(&document)
 }
 
@@ -51,7 +51,7 @@ fn write_document(document: &[u8], level: usize, out: &mut String) {
 }
 
 fn elements(document: &[u8]) -> impl Iterator<Item = Element<'_>> {
-    bson::elements(document).into_iter().flatten().flatten()
+    bson::read_elements(document).into_iter().flatten().flatten()
 }
 
 /// The outer array over several lines, what is in it on one.
@@ -140,31 +140,31 @@ mod tests {
     fn a_sample_document() {
         let mut out = Vec::new();
         let all = bson::open(&mut out);
-        bson::head(&mut out, bson::kind::DOCUMENT, "_id");
+        bson::put_head(&mut out, bson::kind::DOCUMENT, "_id");
         let at = bson::open(&mut out);
-        bson::int32(&mut out, "w", 1);
-        bson::int32(&mut out, "i", 12_345_678);
+        bson::put_int32(&mut out, "w", 1);
+        bson::put_int32(&mut out, "i", 12_345_678);
         bson::close(&mut out, at);
-        bson::head(&mut out, bson::kind::DOCUMENT, "node0");
+        bson::put_head(&mut out, bson::kind::DOCUMENT, "node0");
         let at = bson::open(&mut out);
-        bson::int64(&mut out, "fld0", 343_012);
-        bson::date(&mut out, "fld1", 1_608_552_727_070);
-        bson::string(&mut out, "fld2", "say \"x\"");
+        bson::put_int64(&mut out, "fld0", 343_012);
+        bson::put_date(&mut out, "fld1", 1_608_552_727_070);
+        bson::put_string(&mut out, "fld2", "say \"x\"");
         bson::close(&mut out, at);
-        bson::head(&mut out, bson::kind::ARRAY, "arr");
+        bson::put_head(&mut out, bson::kind::ARRAY, "arr");
         let at = bson::open(&mut out);
         for row in 0..2 {
-            bson::item(&mut out, bson::kind::ARRAY, row);
+            bson::put_item_head(&mut out, bson::kind::ARRAY, row);
             let at = bson::open(&mut out);
             for column in 0..3 {
-                bson::item(&mut out, bson::kind::INT32, column);
+                bson::put_item_head(&mut out, bson::kind::INT32, column);
                 out.extend_from_slice(&[0; 4]);
             }
             bson::close(&mut out, at);
         }
         bson::close(&mut out, at);
-        bson::date(&mut out, "old", -5);
-        bson::binary(&mut out, "bin", &[]);
+        bson::put_date(&mut out, "old", -5);
+        bson::put_binary(&mut out, "bin", &[]);
         bson::close(&mut out, all);
         let expected = r#"{
   "_id": {

@@ -62,8 +62,10 @@ impl PocWatch {
         let (mut counts, mut slow) = ([0; 4], vec![[0; 4]; self.thresholds_ms.len()]);
         for workload in &self.workloads {
             // Slow ones first: what is slow has been counted.
-            slow.iter_mut().zip(workload.counted().slow()).for_each(|(sum, own)| add(sum, own));
-            add(&mut counts, workload.counted().all());
+            slow.iter_mut()
+                .zip(workload.acknowledged_counts().count_slow())
+                .for_each(|(sum, own)| add(sum, own));
+            add(&mut counts, workload.acknowledged_counts().count_all());
         }
         let mut since = counts;
         since.iter_mut().zip(self.last.0).for_each(|(now, before)| *now -= before.min(*now));

@@ -139,7 +139,7 @@ impl<E: Serialize> Certificate<E> {
         std::fs::create_dir_all(folder).map_err(|e| trouble(folder, e))?;
         let json = serde_json::to_string_pretty(self)?;
         let mut lines = String::new();
-        for range in ledger.ranges() {
+        for range in ledger.merged_ranges() {
             lines += &serde_json::to_string(range)?;
             lines.push('\n');
         }
@@ -150,11 +150,11 @@ impl<E: Serialize> Certificate<E> {
             ("proof.html", conceal(&self.page(extra)).into_owned()),
         ] {
             let path = folder.join(name);
-            files::put(&path, text.as_bytes()).map_err(|e| trouble(&path, e))?;
+            files::put_file(&path, text.as_bytes()).map_err(|e| trouble(&path, e))?;
             sums += &format!("{}  {name}\n", hex::encode(Sha256::digest(text.as_bytes())));
         }
         let path = folder.join("SHA256SUMS");
-        files::put(&path, sums.as_bytes()).map_err(|e| trouble(&path, e))?;
+        files::put_file(&path, sums.as_bytes()).map_err(|e| trouble(&path, e))?;
         key.map_or(Ok(()), |key| sign(&path, key))
     }
 
@@ -266,7 +266,8 @@ fn row(copy: &Copy) -> Vec<String> {
 /// Signs a file with an ssh key: `ssh-keygen -Y verify` checks it.
 fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
     let words = ["-Y", "sign", "-n", "dyno-proof", "-f"];
-    let told = child::command("ssh-keygen").args(words).arg(key).arg(path).stdin(Stdio::null()).output();
+    let told =
+        child::clean_command("ssh-keygen").args(words).arg(key).arg(path).stdin(Stdio::null()).output();
     match told {
         Ok(told) if told.status.success() => Ok(()),
         Ok(told) => {

@@ -98,10 +98,11 @@ const MOST_REPLICAS: u32 = 100;
 
 impl FailoverArgs {
     fn server(&self) -> Result<(ServerKind, Election), Failure> {
-        let tried = ServerKind::ALL.into_iter().filter_map(|kind| Some((kind, kind.rules().election()?)));
+        let tried =
+            ServerKind::ALL.into_iter().filter_map(|kind| Some((kind, kind.server_rules().election()?)));
         let mut asked = tried.filter(|(kind, _)| kind.to_string() == self.kind);
         asked.next().ok_or_else(|| {
-            let known = ServerKind::those(|rules| rules.election().is_some());
+            let known = ServerKind::names_where(|rules| rules.election().is_some());
             Failure::Usage(format!("{:?}: expected one of {known}", self.kind))
         })
     }

@@ -102,7 +102,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     // The evidence first; but what goes wrong with it leaves no records behind either.
     let kept = certificate.write(&folder, &written.ledger, &certificate.more.parts(), args.sign.as_deref());
     if !args.keep {
-        match database.remove(&plan.contents(), Some(&written.ledger)) {
+        match database.remove(&plan.record_recipe(), Some(&written.ledger)) {
             Ok(()) => under_way.removed(),
             Err(why) => terminal::warn(&format!(
                 "the proof's records could not be removed: {why}; dyno stop {} tries again",

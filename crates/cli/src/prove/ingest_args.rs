@@ -132,7 +132,7 @@ fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T,
 /// Mean size of POCDriver's documents, bytes: of the first thousand.
 fn mean_bytes(config: &PocConfig) -> usize {
     let (template, mut out) = (Template::new(config), Vec::new());
-    (0..1_000).for_each(|number| template.render(config.seed, 0, number, &mut out));
+    (0..1_000).for_each(|number| template.render_document(config.seed, 0, number, &mut out));
     out.len() / 1_000
 }
 

@@ -38,7 +38,7 @@ impl UnderWay {
         trusted::make_folder(folder).map_err(trouble)?;
         trusted::directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
         let held = lock(folder)?;
-        let entry = LeftoverEntry { target: secret::without(uri), records: plan.contents() };
+        let entry = LeftoverEntry { target: secret::without(uri), records: plan.record_recipe() };
         let text = serde_json::to_string_pretty(&entry)?;
         trusted::write(&folder.join(RECORDS), (text + "\n").as_bytes()).map_err(trouble)?;
         Ok(UnderWay { folder: folder.to_owned(), _lock: held })

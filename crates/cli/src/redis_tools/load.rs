@@ -209,7 +209,7 @@ pub(super) fn open(
 /// Says what speaks against a run.
 pub(super) fn say(doubts: &[Reason]) {
     for doubt in doubts {
-        terminal::warn(&format!("the run is {} ({}): {}", doubt.trust.word(), doubt.check, doubt.text));
+        terminal::warn(&format!("the run is {} ({}): {}", doubt.trust.trust_word(), doubt.check, doubt.text));
     }
 }
 

@@ -65,7 +65,7 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     let first = settings.value("hdr-file-prefix").map(|prefix| format!("{prefix}_FULL_RUN_1.txt"));
     let client = settings.value("client-stats").map(|prefix| format!("{prefix}-1-0-0.csv"));
     for path in written.into_iter().flatten().chain([&first, &client].into_iter().flatten().map(Path::new)) {
-        files::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+        files::create_file(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     }
     let seed: Option<u64> = number(settings, "seed")?;
     let drawn = seed.is_none() && settings.has("randomize");
@@ -142,7 +142,7 @@ fn write_beside(
         (file.path, file.text)
     });
     for (path, text) in histograms.chain(clients) {
-        files::put(Path::new(&path), text.as_bytes())
+        files::put_file(Path::new(&path), text.as_bytes())
             .map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
     }
     Ok(())

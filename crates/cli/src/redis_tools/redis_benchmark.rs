@@ -46,7 +46,7 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
     }
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let config = dyno_db_redis::target::configuration(&plan.uri, ["save", "appendonly"]);
+    let config = dyno_db_redis::target::read_configuration(&plan.uri, ["save", "appendonly"]);
     terminal::out(&head(&plan));
     let (mut worst, mut doubts) = (Exit::Ok, Vec::new());
     'all: loop {
@@ -81,12 +81,13 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
 fn say(doubts: &[Reason]) {
     let mut said: Vec<(&str, &str)> = Vec::new();
     for doubt in doubts {
-        let kind = (doubt.trust.word(), doubt.check.as_str());
+        let kind = (doubt.trust.trust_word(), doubt.check.as_str());
         if said.contains(&kind) {
             continue;
         }
         said.push(kind);
-        let tests = doubts.iter().filter(|other| (other.trust.word(), other.check.as_str()) == kind).count();
+        let tests =
+            doubts.iter().filter(|other| (other.trust.trust_word(), other.check.as_str()) == kind).count();
         let about = if tests == 1 { "a test is".to_owned() } else { format!("{tests} tests are") };
         terminal::warn(&format!("{about} {} ({}): {}", kind.0, kind.1, doubt.text));
     }

@@ -133,7 +133,7 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
                     None => meant(None).collect(),
                 };
                 let known: Vec<String> =
-                    offered.iter().map(|kind| format!("{kind} ({})", kind.program())).collect();
+                    offered.iter().map(|kind| format!("{kind} ({})", kind.program_name())).collect();
                 let of = if kind.is_empty() { String::new() } else { format!(" of kind {kind:?}") };
                 let text = format!("no server{of} on PATH; known kinds: {}", known.join(", "));
                 return Err(Failure::Usage(text));
@@ -229,7 +229,7 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     let apply = |conductor: &mut Conductor<'_>| {
         let mut metrics = metrics(outlets, &target, conductor)?;
         if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
-            serve::show_live_page(writer.path(), args.open)?;
+            serve::show_live_page(writer.run_path(), args.open)?;
         }
         let session = &mut conductor.session;
         let ended = phases(args, &mut resolved, opened.as_ref(), &control, session, metrics.as_mut());
@@ -255,7 +255,7 @@ fn metrics(
     conductor: &mut Conductor<'_>,
 ) -> Result<Option<MetricsOutlets>, Failure> {
     let writer = conductor.session.writer();
-    let name = writer.and_then(|w| w.path().file_name()).map(|name| name.to_string_lossy().into_owned());
+    let name = writer.and_then(|w| w.run_path().file_name()).map(|name| name.to_string_lossy().into_owned());
     MetricsOutlets::open(outlets, name.unwrap_or_else(now), target.to_owned())
 }
 
@@ -325,7 +325,7 @@ fn conclude(args: &RunArgs, executed: ExecutedRun<()>, place: Option<&Path>) -> 
 
 /// Prints the verdict to stderr too, for a user who keeps the summary elsewhere.
 fn warn_if_suspect(summary: &Summary) {
-    if let Some(reason) = summary.verdict.worst() {
-        terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));
+    if let Some(reason) = summary.verdict.worst_reason() {
+        terminal::warn(&format!("the run is {}: {}", reason.trust.trust_word(), reason.text));
     }
 }

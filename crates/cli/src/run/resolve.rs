@@ -99,7 +99,7 @@ impl Resolved {
         };
         let pinned = client.pin && !opened.is_virtual();
         // Only a server that was started here is known to stay on its core.
-        self.spin = client.wait.spins(pinned && taken.is_some_and(|core| !chosen.contains(&core)));
+        self.spin = client.wait.does_spin(pinned && taken.is_some_and(|core| !chosen.contains(&core)));
         self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
         self.cores.truncate(users.max(1));
         self.measure_job()?.check().map_err(|Refused(text)| Failure::Usage(text))
@@ -110,7 +110,7 @@ impl Resolved {
         let on_cores = |job: Job| {
             let users = if self.one_loader { 1 } else { job.users };
             let cores = self.cores.iter().copied().take(users).collect();
-            Job { pipeline: opened.pipeline(job.pipeline), users, cores, spin: self.spin, ..job }
+            Job { pipeline: opened.usable_pipeline(job.pipeline), users, cores, spin: self.spin, ..job }
         };
         Ok(self.work.load()?.map(on_cores))
     }

@@ -68,7 +68,7 @@ fn of_workload(settings: &PropertySettings) -> Vec<Setting> {
     // Documents of one's own have none of YCSB's properties.
     let ycsb = settings.get("dyno.template").is_none();
     let defaults = known_properties().iter().filter(|_| ycsb).map(|p| (p.name, p.default));
-    let list = settings.provenance(defaults, mask_value).into_iter();
+    let list = settings.list_provenance(defaults, mask_value).into_iter();
     // The number of operations shapes the key space of a workload that inserts, if one is given.
     let used = list.filter(|p| is_used(&p.key) && (p.key != "operationcount" || p.value != "0"));
     used.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()

@@ -84,23 +84,26 @@ impl RunSpec {
             (args.no_monitor, "monitors.enabled", "--no-monitor", Value::Bool(false)),
         ];
         for (_, key, option, value) in switches.into_iter().filter(|(is_typed, ..)| *is_typed) {
-            tree.set(key, typed(option, value));
+            tree.set_path(key, typed(option, value));
         }
         if !args.prometheus.is_empty() {
-            tree.set("monitors.prometheus", exporters(&args.prometheus)?);
+            tree.set_path("monitors.prometheus", exporters(&args.prometheus)?);
         }
         match &args.workload {
             Some(file) if is_template(file) => {
                 refuse_options(args, file)?;
                 refuse_experiment(file)?;
-                tree.set("workload.documents", typed("--workload", Value::Text(file.clone())));
+                tree.set_path("workload.documents", typed("--workload", Value::Text(file.clone())));
             }
             workload => {
                 if let Some(workload) = workload {
-                    tree.set("workload.ycsb.workload", typed("--workload", Value::Text(workload.clone())));
+                    tree.set_path(
+                        "workload.ycsb.workload",
+                        typed("--workload", Value::Text(workload.clone())),
+                    );
                 }
                 let properties = properties(args, &tree)?;
-                tree.set(PROPERTIES, properties);
+                tree.set_path(PROPERTIES, properties);
             }
         }
         let mut experiment = Experiment::from_tree(&tree).map_err(refused)?;
@@ -205,7 +208,7 @@ fn properties(args: &RunArgs, tree: &Node) -> Result<Node, Failure> {
         }
         set(key, value.to_owned(), PROPERTY);
     }
-    if let Some(operations) = tree.find("phases.measure.operations") {
+    if let Some(operations) = tree.find_path("phases.measure.operations") {
         let read: dyno_config::values::Count = operations.read().map_err(|e| usage("--ops", e.text))?;
         set("operationcount", read.0.to_string(), "--ops");
     }
@@ -215,7 +218,7 @@ fn properties(args: &RunArgs, tree: &Node) -> Result<Node, Failure> {
 /// Options that speak of YCSB's records have no meaning for documents.
 fn refuse_options(args: &RunArgs, file: &str) -> Result<(), Failure> {
     let typed = [
-        ("--records", args.spec.tree.find("workload.ycsb.records").is_some()),
+        ("--records", args.spec.tree.find_path("workload.ycsb.records").is_some()),
         ("--fields", args.fields.is_some()),
         ("--field-length", args.field_length.is_some()),
         ("--distribution", args.distribution.is_some()),

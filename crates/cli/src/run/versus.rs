@@ -46,7 +46,7 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         let words = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
         return Err(Failure::Usage(words.into()));
     }
-    let first: u64 = match args.spec.tree.find("seed") {
+    let first: u64 = match args.spec.tree.find_path("seed") {
         Some(seed) => seed.read().map_err(|e| Failure::Usage(e.to_string()))?,
         None => Experiment::default().seed,
     };
@@ -164,7 +164,8 @@ fn failed(code: Option<i32>, side: &str, said: &str) -> Failure {
 fn outcome(out: &Path) -> String {
     let run = dyno_report::rebuilt::open_ended_run(out).ok().and_then(|(run, _)| run.summary);
     let Some(summary) = run else { return "done".into() };
-    let rate = summary.measured().map_or(String::new(), |phase| format!("{}/s  ", Rate(phase.throughput)));
+    let rate =
+        summary.measured_phase().map_or(String::new(), |phase| format!("{}/s  ", Rate(phase.throughput)));
     format!("{rate}{}", summary.verdict.trust.name())
 }
 

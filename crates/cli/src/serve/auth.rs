@@ -2,7 +2,7 @@
 //! (DNS rebinding); with a token where one is set; and changing something takes the token and this very origin.
 
 use super::http::{Request, Response};
-use dyno_types::host_header::{host, is_loopback};
+use dyno_types::host_header::{is_loopback, parse_host};
 use sha2::{Digest, Sha256};
 use std::io;
 
@@ -80,7 +80,7 @@ impl AuthRules {
 
     /// `None` lets a request in; else this is the answer.
     pub fn check(&self, request: &Request) -> Option<Response> {
-        let name = request.field("host").and_then(host);
+        let name = request.field("host").and_then(parse_host);
         if !name.is_some_and(|name| self.known(name)) {
             return Some(Response::words(421, "this is not a name of this server (see `dyno serve --name`)"));
         }

@@ -93,8 +93,9 @@ fn run(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
     if path.join("summary.json").exists() {
         let summary: Summary = json(&path.join("summary.json"))?;
         entry.verdict = summary.verdict.trust.name().into();
-        entry.throughput = summary.measured().map(|phase| phase.throughput);
-        entry.p99_us = summary.measured().and_then(|phase| slowest_operation(phase, "p99")).map(|(_, us)| us);
+        entry.throughput = summary.measured_phase().map(|phase| phase.throughput);
+        entry.p99_us =
+            summary.measured_phase().and_then(|phase| slowest_operation(phase, "p99")).map(|(_, us)| us);
         entry.title = summary.title;
     }
     Ok(())

@@ -162,7 +162,7 @@ pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
         http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
             .map_err(|error| Failure::Usage(format!("--web: {error}")))?;
     const SET: &AsciiSet = &RESERVED.remove(b'/');
-    Ok(format!("http://{listening}/live/{}", percent::encode(&name, SET)))
+    Ok(format!("http://{listening}/live/{}", percent::percent_encode(&name, SET)))
 }
 
 /// Says where the live page is, and opens it where that is wanted.
@@ -170,7 +170,7 @@ pub fn show_live_page(directory: &Path, open: bool) -> Result<(), Failure> {
     let address = live_page_of(directory)?;
     terminal::note(&format!("live page: {address}"));
     if open {
-        let mut opener = child::command("xdg-open");
+        let mut opener = child::clean_command("xdg-open");
         opener.arg(&address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if let Err(error) = opener.spawn() {
             terminal::warn(&format!("--open: xdg-open: {error}: open the address in a browser"));

@@ -56,8 +56,9 @@ impl PhaseLog {
         metrics: &[String],
         load: Option<Arc<SysbenchLoad>>,
     ) -> Result<Self, Failure> {
-        let create =
-            |path: &Path| files::create(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())));
+        let create = |path: &Path| {
+            files::create_file(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+        };
         let table = layout.path.with_extension("txt.tsv");
         let mut log = PhaseLog {
             metric: metrics.iter().position(|m| m == TRANSACTION).unwrap_or(0),
@@ -102,7 +103,7 @@ impl PhaseLog {
         let (latencies, latency_ms) = of(totals.ok_slot(self.metric));
         Tick {
             elapsed_ms: self.begun.elapsed().as_millis() as u64,
-            done: self.load.as_ref().map_or(latencies, |load| load.acknowledged()),
+            done: self.load.as_ref().map_or(latencies, |load| load.acknowledged_documents()),
             failed: of(totals.failed_slot(self.metric)).0,
             latency_ms,
             latencies,

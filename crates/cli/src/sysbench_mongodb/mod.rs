@@ -182,7 +182,7 @@ impl SysbenchCommand<'_> {
             // The original's text has no place for the verdict, and an exit code needs words.
             summary.verdict.reasons.iter().filter(|reason| summary.verdict.is_asked(reason)).for_each(
                 |reason| {
-                    let word = reason.trust.word();
+                    let word = reason.trust.trust_word();
                     terminal::warn(&format!("the run is {word} ({}): {}", reason.check, reason.text));
                 },
             );

@@ -77,7 +77,7 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
     };
     match &args.file {
         Some(path) => {
-            files::put(path, text.as_bytes())
+            files::put_file(path, text.as_bytes())
                 .map_err(|e| Failure::Usage(format!("--file {}: {e}", path.display())))?;
         }
         None => terminal::out(&text),
@@ -181,7 +181,7 @@ fn parameters(logs_dir: &Path) -> Vec<(String, String)> {
     };
     let Some(tunables) = tree.get("tunables") else { return Vec::new() };
     match tunables.entries() {
-        Some(entries) => entries.iter().map(|(name, value)| (name.clone(), value.label())).collect(),
-        None => vec![("tunables".into(), tunables.label())],
+        Some(entries) => entries.iter().map(|(name, value)| (name.clone(), value.to_label())).collect(),
+        None => vec![("tunables".into(), tunables.to_label())],
     }
 }

@@ -82,11 +82,11 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
         passed &= well;
         all.push(read_log(&log));
     }
-    let mut together = CombinedKpis::of(summary, &run.succeeded()?);
+    let mut together = CombinedKpis::of(summary, &run.successes_by_second()?);
     for &asked in windows {
         together.windows.push(windowed(&run, asked)?);
     }
-    files::put(&folder.join("kpi.txt"), kpi_text(&all, Some(&together)).as_bytes())?;
+    files::put_file(&folder.join("kpi.txt"), kpi_text(&all, Some(&together)).as_bytes())?;
     std::fs::copy(dir.join("summary.json"), folder.join("summary.json"))?;
     Ok(passed)
 }
@@ -95,7 +95,7 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
 fn windows(logs_dir: &Path) -> Vec<(u64, u64)> {
     let text = files::read_to_string(&logs_dir.join(CONFIG)).unwrap_or_default();
     let Ok(tree) = Node::parse(&text, CONFIG) else { return Vec::new() };
-    let number = |one: &Node, key: &str| one.get(key).and_then(|node| node.label().parse::<u64>().ok());
+    let number = |one: &Node, key: &str| one.get(key).and_then(|node| node.to_label().parse::<u64>().ok());
     let of = |one: &Node| {
         let begin = number(one, "begin_s")?;
         Some((begin, begin + number(one, "length_s")?))
@@ -104,7 +104,7 @@ fn windows(logs_dir: &Path) -> Vec<(u64, u64)> {
 }
 
 fn windowed(run: &RunDir, asked: (u64, u64)) -> Result<Windowed, Failure> {
-    let part = run.window(asked.0, asked.1)?;
+    let part = run.measured_window(asked.0, asked.1)?;
     let p99 = |buckets| {
         dyno_analysis::latency_from_buckets(buckets, 0)?.percentiles_us.get("p99").copied().flatten()
     };
@@ -121,8 +121,8 @@ fn ended_well(phase: &Phase) -> bool {
 fn client(folder: &Path, number: usize, log: &str, passed: bool) -> Result<(), Failure> {
     let own = folder.join(format!("benchmark-{number}"));
     std::fs::create_dir_all(&own)?;
-    files::put(&own.join("output.logs"), log.as_bytes())?;
-    files::put(&own.join("status"), if passed { b"0\n" } else { b"1\n" })?;
+    files::put_file(&own.join("output.logs"), log.as_bytes())?;
+    files::put_file(&own.join("status"), if passed { b"0\n" } else { b"1\n" })?;
     Ok(())
 }
 

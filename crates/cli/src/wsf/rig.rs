@@ -90,7 +90,7 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
     let text = bounded::text_file(path, TEXT_BYTES).map_err(|e| wrong(&e))?;
     let inventory = Inventory::parse(&text, &shown).map_err(|e| wrong(&e))?;
     let group = |name: &str| -> Result<Vec<String>, Failure> {
-        let hosts = inventory.select(name).map_err(|e| wrong(&e))?;
+        let hosts = inventory.select_hosts(name).map_err(|e| wrong(&e))?;
         Ok(hosts.into_iter().map(|host| host.name).collect())
     };
     let mut more = keys("--ssh", "config=FILE", &args.rig.ssh)?;
@@ -104,7 +104,7 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
         more,
         servers: group("worker")?,
         // One host may be all there is, with RUN_SINGLE_NODE=true.
-        clients: if inventory.names().contains(&"client") { group("client")? } else { Vec::new() },
+        clients: if inventory.all_names().contains(&"client") { group("client")? } else { Vec::new() },
     }))
 }
 

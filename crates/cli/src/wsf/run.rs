@@ -7,8 +7,8 @@ use crate::exit::{Exit, Failure};
 use crate::experiment::Findings;
 use crate::{experiment, terminal};
 use dyno_compat_wsf::folder::{CONFIG, EXPERIMENT};
-use dyno_config::experiment::estimate::estimate;
-use dyno_config::experiment::plan;
+use dyno_config::experiment::estimate::estimate_duration;
+use dyno_config::experiment::read_plan;
 use dyno_config::server::ServerKind;
 use dyno_engine::Control;
 use dyno_experiment::directory::Directory;
@@ -32,7 +32,7 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
             "# workload-config.yaml\n{}\n# experiment.yaml\n{text}\n",
             config::text(args, one, &one.resolved)
         ));
-        let estimate = estimate(&planned);
+        let estimate = estimate_duration(&planned);
         terminal::note(&format!(
             "{name}: {} server-client pairs, {} runs",
             one.lowered.pairs,
@@ -57,12 +57,12 @@ pub fn available(args: &WsfArgs) -> Result<(), Failure> {
     let kind = ServerKind::from(args.server);
     let there = match &args.program {
         Some(path) => path.is_file() || on_path(path),
-        None => on_path(Path::new(kind.program())),
+        None => on_path(Path::new(kind.program_name())),
     };
     if there {
         return Ok(());
     }
-    let missing = args.program.as_ref().map_or(kind.program().into(), |path| path.display().to_string());
+    let missing = args.program.as_ref().map_or(kind.program_name().into(), |path| path.display().to_string());
     let words = "--target URI names a server that runs, --server ferretdb or redis starts another one";
     Err(Failure::Usage(format!("{missing} is not there: {words}; --dry-run needs none")))
 }
@@ -92,14 +92,14 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     let logs_dir = folder(args, iteration);
     std::fs::create_dir_all(&logs_dir)?;
     note(iteration);
-    files::put(&logs_dir.join(CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
+    files::put_file(&logs_dir.join(CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
     for point in &iteration.sweep {
         let own = logs_dir.join(logs::of_target(point.value("TARGET")));
         std::fs::create_dir_all(&own)?;
-        files::put(&own.join(CONFIG), config::text(args, iteration, point).as_bytes())?;
+        files::put_file(&own.join(CONFIG), config::text(args, iteration, point).as_bytes())?;
     }
     let path = logs_dir.join(EXPERIMENT);
-    let plan = plan(text, &name, &[])?;
+    let plan = read_plan(text, &name, &[])?;
     rig::note(&plan, &logs_dir)?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
     let made = experiment::carry_out(

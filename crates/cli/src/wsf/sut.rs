@@ -30,8 +30,8 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
         let sut_dir = folder(args, one);
         std::fs::create_dir_all(&sut_dir)?;
         let facts = serde_json::json!({ "system": system() });
-        files::put(&sut_dir.join(FACTS), format!("{facts:#}\n").as_bytes())?;
-        files::put(&sut_dir.join(CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
+        files::put_file(&sut_dir.join(FACTS), format!("{facts:#}\n").as_bytes())?;
+        files::put_file(&sut_dir.join(CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
         terminal::note(&format!("{}: this host has what the test needs", sut_dir.display()));
     }
     Ok(Exit::Ok)
@@ -48,7 +48,7 @@ pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
             let words = "was not prepared; --prepare-sut does that";
             return Err(Failure::Usage(format!("--reuse-sut: {}: {words}", path.display())));
         }
-        for change in doctor::load(&path)?.differences(&system()) {
+        for change in doctor::load(&path)?.list_differences(&system()) {
             let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
             terminal::warn(&format!(
                 "{}.{} has changed since the host was prepared: {} -> {}",

@@ -60,7 +60,7 @@ fn documents(text: &str) -> Vec<(usize, String)> {
 }
 
 fn refuse(node: &Node, key: &str, words: &str) -> Failure {
-    Failure::Usage(node.error(key, words).to_string())
+    Failure::Usage(node.error_at(key, words).to_string())
 }
 
 fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<WsfArgs>, Failure> {
@@ -68,7 +68,7 @@ fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<
     one.ctest.testset = None;
     let (mut cases, mut sets) = (Vec::new(), Vec::new());
     for (key, node) in entries {
-        let text = || node.items().map_or_else(|| node.label(), |all| joined(all, " "));
+        let text = || node.items().map_or_else(|| node.to_label(), |all| joined(all, " "));
         match key.as_str() {
             "testcase" | "testcases" => cases.extend(text().split_whitespace().map(str::to_owned)),
             "BENCHMARK" if !text().to_lowercase().contains("mongo") => {
@@ -101,9 +101,9 @@ fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<
 }
 
 fn joined(all: &[Node], gap: &str) -> String {
-    all.iter().map(Node::label).collect::<Vec<_>>().join(gap)
+    all.iter().map(Node::to_label).collect::<Vec<_>>().join(gap)
 }
 
 fn number<T: std::str::FromStr>(node: &Node, key: &str) -> Result<T, Failure> {
-    node.label().parse().map_err(|_| refuse(node, key, "expected a whole number from 1"))
+    node.to_label().parse().map_err(|_| refuse(node, key, "expected a whole number from 1"))
 }

@@ -30,7 +30,11 @@ pub(super) fn take(
         timeout_ns: job.timeout_ns,
         seed: job.seed,
         drain_ns: job.drain_ns,
-        ..Job::of(count.clone(), job.users, End { operations: Some(count.accounts()), duration_ns: None })
+        ..Job::of(
+            count.clone(),
+            job.users,
+            End { operations: Some(count.count_accounts()), duration_ns: None },
+        )
     };
     let mut failed = 0;
     let counting = opened.run(job, Arc::new(Control::default()), &mut |second| {
@@ -44,14 +48,14 @@ pub(super) fn take(
             "{failed} accounts could not be read: the money is not counted"
         )));
     }
-    Ok(Some(economy.audit(ended.totals.ended_total())))
+    Ok(Some(economy.audit_after(ended.totals.ended_total())))
 }
 
 /// The report's lines about it.
 pub(super) fn lines(audit: &Audit) -> Vec<Line> {
     let line = |name: &str, value| Line::new("VALIDATE", name, value);
     vec![
-        line("STATUS", ReportNumber::Text(if audit.passed() { "PASSED" } else { "FAILED" })),
+        line("STATUS", ReportNumber::Text(if audit.has_passed() { "PASSED" } else { "FAILED" })),
         line("TOTAL CASH", ReportNumber::Int(audit.total as i64)),
         line("COUNTED CASH", ReportNumber::Int(audit.counted)),
         line("ACTUAL OPERATIONS", ReportNumber::Int(audit.operations as i64)),
@@ -67,7 +71,7 @@ pub(super) fn complaint(audit: &Audit) -> Option<String> {
         0 => String::new(),
         n => format!("; {n} accounts hold no number"),
     };
-    (!audit.passed()).then(|| {
+    (!audit.has_passed()).then(|| {
         format!(
             "the closed economy is not consistent: {} of {} {what} (anomaly score {:.6}){unreadable}",
             changed.abs(),

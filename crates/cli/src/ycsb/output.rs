@@ -35,7 +35,7 @@ pub fn check(work: &YcsbWork) -> Result<(), BadSetting> {
     let (options, settings) = (&work.options, &work.settings);
     let writable = |key: &str, path: &str| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.map(drop).map_err(|e| settings.refuse(key, format!("a file that can be written ({e})")))
+        opened.map(drop).map_err(|e| settings.refuse_value(key, format!("a file that can be written ({e})")))
     };
     if let Some(path) = &options.export_file {
         writable("exportfile", path)?;
@@ -47,7 +47,7 @@ pub fn check(work: &YcsbWork) -> Result<(), BadSetting> {
         let folder = Path::new(&format!("{start}x")).parent().map(Path::to_owned).unwrap_or_default();
         if !folder.as_os_str().is_empty() && !folder.is_dir() {
             let expected = "the start of file names in a folder that exists, such as /tmp/run1-";
-            return Err(settings.refuse("hdrhistogram.output.path", expected));
+            return Err(settings.refuse_value("hdrhistogram.output.path", expected));
         }
     }
     Ok(())
@@ -177,7 +177,7 @@ pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
 pub(super) fn warn_of(work: &YcsbWork, summary: &Summary) {
     let what = work.mode.name();
     for reason in reasons(work.mode, summary) {
-        let word = reason.trust.word();
+        let word = reason.trust.trust_word();
         warn(work, &format!("the {what} is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
     }
 }

@@ -80,7 +80,7 @@ impl Set {
         let name = command.name();
         members[number].answered.push(name.clone());
         // Greetings name the client, and the questions before a run no `helloOk`.
-        let has = |field: &str| bson::find(&command.document, field).is_some();
+        let has = |field: &str| bson::find_element(&command.document, field).is_some();
         if has("helloOk") && !has("client") {
             members[number].answered.push(format!("check by {name}"));
         }
@@ -89,11 +89,12 @@ impl Set {
             "hello" | "isMaster" => self.greet(number, &members, command, out),
             "find" => cursor(0, "firstBatch", 1, out),
             "count" => {
-                bson::int32(out, "n", 10);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "n", 10);
+                bson::put_double(out, "ok", 1.0);
             }
             "aggregate" => {
-                let concern = bson::path(&command.document, "writeConcern.w").and_then(|w| w.as_str());
+                let concern =
+                    bson::element_at_path(&command.document, "writeConcern.w").and_then(|w| w.as_str());
                 let kind = if concern == Some("majority") {
                     "aggregate that writes"
                 } else {
@@ -104,8 +105,8 @@ impl Set {
             }
             "update" if !members[number].primary => error(10_107, "not master", out),
             "update" => {
-                bson::int32(out, "n", 1);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "n", 1);
+                bson::put_double(out, "ok", 1.0);
             }
             name => error(59, &format!("no such command: '{name}'"), out),
         }
@@ -114,24 +115,24 @@ impl Set {
     fn greet(&self, number: usize, members: &[Member], command: &FakeCommand, out: &mut Vec<u8>) {
         let (member, names) = (&members[number], self.names.wait());
         let primary = if command.name() == "hello" { "isWritablePrimary" } else { "ismaster" };
-        bson::boolean(out, primary, member.primary);
-        bson::boolean(out, "secondary", !member.primary);
-        bson::string(out, "setName", "rs0");
-        bson::int32(out, "setVersion", 1);
-        bson::string(out, "me", &names[number]);
-        bson::head(out, kind::ARRAY, "hosts");
+        bson::put_boolean(out, primary, member.primary);
+        bson::put_boolean(out, "secondary", !member.primary);
+        bson::put_string(out, "setName", "rs0");
+        bson::put_int32(out, "setVersion", 1);
+        bson::put_string(out, "me", &names[number]);
+        bson::put_head(out, kind::ARRAY, "hosts");
         let list = bson::open(out);
         for (index, name) in names.iter().enumerate() {
-            bson::item(out, kind::STRING, index as u32);
-            bson::text(out, name.as_bytes());
+            bson::put_item_head(out, kind::STRING, index as u32);
+            bson::put_text_value(out, name.as_bytes());
         }
         if self.has_nowhere {
-            bson::item(out, kind::STRING, names.len() as u32);
-            bson::text(out, NOWHERE.as_bytes());
+            bson::put_item_head(out, kind::STRING, names.len() as u32);
+            bson::put_text_value(out, NOWHERE.as_bytes());
         }
         bson::close(out, list);
         if let Some(election) = member.election {
-            bson::head(out, kind::OBJECT_ID, "electionId");
+            bson::put_head(out, kind::OBJECT_ID, "electionId");
             out.extend_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, election]);
         }
         // A member that claims to be primary names itself; the others name the newest.
@@ -142,15 +143,15 @@ impl Set {
             .max_by_key(|(_, other)| other.election);
         let named = if member.primary { Some(number) } else { newest.map(|(at, _)| at) };
         if let Some(named) = named {
-            bson::string(out, "primary", &names[named]);
+            bson::put_string(out, "primary", &names[named]);
         }
-        if self.knows_hello && bson::find(&command.document, "helloOk").is_some() {
-            bson::boolean(out, "helloOk", true);
+        if self.knows_hello && bson::find_element(&command.document, "helloOk").is_some() {
+            bson::put_boolean(out, "helloOk", true);
         }
-        bson::int32(out, "maxWireVersion", self.wire);
-        bson::int32(out, "minWireVersion", 0);
-        bson::int32(out, "logicalSessionTimeoutMinutes", 30);
-        bson::double(out, "ok", 1.0);
+        bson::put_int32(out, "maxWireVersion", self.wire);
+        bson::put_int32(out, "minWireVersion", 0);
+        bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
+        bson::put_double(out, "ok", 1.0);
     }
 }
 
@@ -242,7 +243,7 @@ fn a_heartbeat_that_fails_makes_a_member_unknown_for_a_while() {
         Arc::new(move |command, out| match command.name().as_str() {
             "isMaster" => {
                 // Greetings name the client, heartbeats do not; every second of these fails.
-                let has = |name: &str| bson::find(&command.document, name).is_some();
+                let has = |name: &str| bson::find_element(&command.document, name).is_some();
                 let mut checks = count.lock().unwrap();
                 if has("helloOk") && !has("client") {
                     checks.push(Instant::now());
@@ -250,16 +251,16 @@ fn a_heartbeat_that_fails_makes_a_member_unknown_for_a_while() {
                 if has("helloOk") && !has("client") && checks.len().is_multiple_of(2) {
                     return error(11_600, "interrupted at shutdown", out);
                 }
-                bson::boolean(out, "ismaster", true);
-                bson::string(out, "setName", "rs0");
-                bson::string(out, "primary", &me);
-                bson::head(out, kind::ARRAY, "hosts");
+                bson::put_boolean(out, "ismaster", true);
+                bson::put_string(out, "setName", "rs0");
+                bson::put_string(out, "primary", &me);
+                bson::put_head(out, kind::ARRAY, "hosts");
                 let list = bson::open(out);
-                bson::item(out, kind::STRING, 0);
-                bson::text(out, me.as_bytes());
+                bson::put_item_head(out, kind::STRING, 0);
+                bson::put_text_value(out, me.as_bytes());
                 bson::close(out, list);
-                bson::int32(out, "maxWireVersion", 6);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "maxWireVersion", 6);
+                bson::put_double(out, "ok", 1.0);
             }
             "find" => cursor(0, "firstBatch", 1, out),
             name => error(59, &format!("no such command: '{name}'"), out),
@@ -400,12 +401,12 @@ fn limited(message_bytes: i32, batch: i32) -> (String, Arc<Mutex<Limited>>) {
             let mut state = shared.lock().unwrap();
             match command.name().as_str() {
                 "hello" | "isMaster" => {
-                    bson::boolean(out, "ismaster", true);
-                    bson::int32(out, "maxBsonObjectSize", 16 << 20);
-                    bson::int32(out, "maxMessageSizeBytes", state.message_bytes);
-                    bson::int32(out, "maxWriteBatchSize", state.batch);
-                    bson::int32(out, "maxWireVersion", 21);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_boolean(out, "ismaster", true);
+                    bson::put_int32(out, "maxBsonObjectSize", 16 << 20);
+                    bson::put_int32(out, "maxMessageSizeBytes", state.message_bytes);
+                    bson::put_int32(out, "maxWriteBatchSize", state.batch);
+                    bson::put_int32(out, "maxWireVersion", 21);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 "find" => cursor(0, "firstBatch", 0, out),
                 "insert" => {
@@ -423,8 +424,8 @@ fn limited(message_bytes: i32, batch: i32) -> (String, Arc<Mutex<Limited>>) {
                     state.most_bytes = state.most_bytes.max(bytes);
                     state.most_documents = state.most_documents.max(count);
                     state.documents += count;
-                    bson::int32(out, "n", count as i32);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_int32(out, "n", count as i32);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 name => error(59, &format!("no such command: '{name}'"), out),
             }
@@ -458,9 +459,9 @@ fn an_overloaded_server_is_asked_again_after_a_pause() {
     let name = serve(move |_| -> Script {
         Arc::new(move |command, out| match command.name().as_str() {
             "hello" | "isMaster" => {
-                bson::boolean(out, "ismaster", true);
-                bson::int32(out, "maxWireVersion", 27);
-                bson::double(out, "ok", 1.0);
+                bson::put_boolean(out, "ismaster", true);
+                bson::put_int32(out, "maxWireVersion", 27);
+                bson::put_double(out, "ok", 1.0);
             }
             "find" => {
                 let mut seen = seen.lock().unwrap();
@@ -468,11 +469,11 @@ fn an_overloaded_server_is_asked_again_after_a_pause() {
                 // Every operation's first two tries.
                 if !seen.len().is_multiple_of(3) {
                     error(462, "rate limiter exceeded", out);
-                    bson::head(out, kind::ARRAY, "errorLabels");
+                    bson::put_head(out, kind::ARRAY, "errorLabels");
                     let list = bson::open(out);
                     for (at, label) in ["SystemOverloadedError", "RetryableError"].iter().enumerate() {
-                        bson::item(out, kind::STRING, at as u32);
-                        bson::text(out, label.as_bytes());
+                        bson::put_item_head(out, kind::STRING, at as u32);
+                        bson::put_text_value(out, label.as_bytes());
                     }
                     return bson::close(out, list);
                 }

@@ -39,25 +39,26 @@ fn a_cursor_is_read_through_the_load_balancer_that_it_came_by() {
         serve(move |_| -> Script {
             Arc::new(move |command, out| match command.name().as_str() {
                 "hello" => {
-                    let greets = bson::find(&command.document, "client").is_some();
-                    let balanced = bson::find(&command.document, "loadBalanced").is_some_and(|e| e.is_true());
+                    let greets = bson::find_element(&command.document, "client").is_some();
+                    let balanced =
+                        bson::find_element(&command.document, "loadBalanced").is_some_and(|e| e.is_true());
                     assert!(balanced || !greets, "the greeting does not say that there is a load balancer");
-                    bson::boolean(out, "isWritablePrimary", true);
-                    bson::string(out, "msg", "isdbgrid");
-                    bson::int32(out, "maxWireVersion", 21);
-                    bson::int32(out, "logicalSessionTimeoutMinutes", 30);
-                    bson::head(out, kind::OBJECT_ID, "serviceId");
+                    bson::put_boolean(out, "isWritablePrimary", true);
+                    bson::put_string(out, "msg", "isdbgrid");
+                    bson::put_int32(out, "maxWireVersion", 21);
+                    bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
+                    bson::put_head(out, kind::OBJECT_ID, "serviceId");
                     out.extend_from_slice(&[router as u8; 12]);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 "find" => {
                     finds.lock().unwrap()[router] += 1;
-                    let sessions = bson::find(&command.document, "lsid").is_some();
+                    let sessions = bson::find_element(&command.document, "lsid").is_some();
                     assert!(sessions, "a router behind a load balancer has sessions");
                     cursor(1_000 * (router as i64 + 1), "firstBatch", 101, out);
                 }
                 "getMore" => {
-                    let id = bson::find(&command.document, "getMore").unwrap().as_i64().unwrap();
+                    let id = bson::find_element(&command.document, "getMore").unwrap().as_i64().unwrap();
                     wrong.fetch_add(u64::from(id != 1_000 * (router as i64 + 1)), Ordering::Relaxed);
                     cursor(0, "nextBatch", 10, out);
                 }

@@ -39,22 +39,22 @@ struct Set {
 
 fn greet(state: &State, number: usize, names: &[String], out: &mut Vec<u8>) {
     let hosts: Vec<String> = state.members.iter().map(|at| names[*at].clone()).collect();
-    bson::head(out, kind::DOCUMENT, "tags");
+    bson::put_head(out, kind::DOCUMENT, "tags");
     let tags = bson::open(out);
-    bson::string(out, "dc", ["ny", "ny", "sf", "sf"][number]);
+    bson::put_string(out, "dc", ["ny", "ny", "sf", "sf"][number]);
     bson::close(out, tags);
-    bson::head(out, kind::DOCUMENT, "lastWrite");
+    bson::put_head(out, kind::DOCUMENT, "lastWrite");
     let wrote = bson::open(out);
-    bson::date(out, "lastWriteDate", (1_000_000 - state.behind_s.get(number).unwrap_or(&0)) * 1_000);
+    bson::put_date(out, "lastWriteDate", (1_000_000 - state.behind_s.get(number).unwrap_or(&0)) * 1_000);
     bson::close(out, wrote);
-    bson::int32(out, "logicalSessionTimeoutMinutes", 30);
+    bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
     hello(&names[state.primary], &hosts, &names[number], out);
 }
 
 /// A write is done once for each number; what is sent again is only answered.
 fn write(state: &mut State, number: usize, command: &FakeCommand) {
-    let session = bson::path(&command.document, "lsid.id").map(|id| id.value.to_vec());
-    let txn = bson::find(&command.document, "txnNumber").and_then(|e| e.as_i64());
+    let session = bson::element_at_path(&command.document, "lsid.id").map(|id| id.value.to_vec());
+    let txn = bson::find_element(&command.document, "txnNumber").and_then(|e| e.as_i64());
     match (session, txn) {
         (Some(session), Some(txn)) if state.numbered.contains_key(&(session.clone(), txn)) => {}
         (Some(session), Some(txn)) => {
@@ -81,15 +81,15 @@ fn work(state: &mut State, number: usize, command: &FakeCommand, out: &mut Vec<u
         if number == 1 {
             state.last_read = Some(Instant::now());
         }
-        let preference = bson::find(&command.document, "$readPreference");
+        let preference = bson::find_element(&command.document, "$readPreference");
         state.preference = preference.map(|e| e.value.to_vec()).unwrap_or_default();
     }
     state.cut += u64::from(cut);
     match (cut, writes) {
         (true, _) => hang_up(out),
         (_, true) => {
-            bson::int32(out, "n", 1);
-            bson::double(out, "ok", 1.0);
+            bson::put_int32(out, "n", 1);
+            bson::put_double(out, "ok", 1.0);
         }
         _ => cursor(0, "firstBatch", 1, out),
     }
@@ -245,7 +245,7 @@ fn members_with_the_tags_are_read_from() {
     assert_eq!(outcome(&measured, "ok"), 400);
     let state = tagged.state.lock().unwrap();
     assert!(state.done[..2] == [0, 0] && state.done[2] > 100 && state.done[3] > 100, "{:?}", state.done);
-    let said = |path: &str| bson::path(&state.preference, path);
+    let said = |path: &str| bson::element_at_path(&state.preference, path);
     assert_eq!(said("mode").unwrap().as_str(), Some("nearest"));
     assert_eq!(said("tags.1.dc").unwrap().as_str(), Some("sf"));
     assert_eq!(said("maxStalenessSeconds").unwrap().as_i64(), Some(120));

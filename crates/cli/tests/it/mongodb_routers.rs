@@ -26,10 +26,10 @@ impl Router {
                 hang_up(out);
             }
             "hello" | "isMaster" => {
-                bson::boolean(out, "ismaster", true);
-                bson::string(out, "msg", "isdbgrid");
-                bson::int32(out, "maxWireVersion", 21);
-                bson::double(out, "ok", 1.0);
+                bson::put_boolean(out, "ismaster", true);
+                bson::put_string(out, "msg", "isdbgrid");
+                bson::put_int32(out, "maxWireVersion", 21);
+                bson::put_double(out, "ok", 1.0);
             }
             "find" => {
                 finds.fetch_add(1, Ordering::Relaxed);

@@ -16,9 +16,9 @@ fn obedient(command: &FakeCommand, out: &mut Vec<u8>) {
     match command.name().as_str() {
         "find" => cursor(0, "firstBatch", 1, out),
         "insert" | "update" | "delete" => {
-            bson::int32(out, "n", 1);
-            bson::int32(out, "nModified", 1);
-            bson::double(out, "ok", 1.0);
+            bson::put_int32(out, "n", 1);
+            bson::put_int32(out, "nModified", 1);
+            bson::put_double(out, "ok", 1.0);
         }
         name => error(59, &format!("no such command: {name}"), out),
     }
@@ -64,14 +64,14 @@ fn a_cursor_is_read_to_its_end_on_the_router_that_holds_it() {
         names.push(serve(|_| -> Script {
             Arc::new(move |command, out| match command.name().as_str() {
                 "hello" | "isMaster" => {
-                    bson::boolean(out, "ismaster", true);
-                    bson::string(out, "msg", "isdbgrid");
-                    bson::int32(out, "maxWireVersion", 21);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_boolean(out, "ismaster", true);
+                    bson::put_string(out, "msg", "isdbgrid");
+                    bson::put_int32(out, "maxWireVersion", 21);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 "find" => cursor(router * 1_000, "firstBatch", 101, out),
                 "getMore" => {
-                    let id = bson::find(&command.document, "getMore").unwrap().as_i64().unwrap();
+                    let id = bson::find_element(&command.document, "getMore").unwrap().as_i64().unwrap();
                     more.fetch_add(1, Ordering::Relaxed);
                     wrong.fetch_add(u64::from(id / 1_000 != router), Ordering::Relaxed);
                     // Two further batches.
@@ -171,7 +171,7 @@ fn reads_go_where_the_read_preference_says() {
                         return hello(&hosts[0], hosts, &me, out);
                     }
                     if command.name() == "find" {
-                        let mode = bson::path(&command.document, "$readPreference.mode");
+                        let mode = bson::element_at_path(&command.document, "$readPreference.mode");
                         assert_eq!(mode.unwrap().as_str(), Some("secondary"));
                         reads.lock().unwrap()[number] += 1;
                     }
@@ -197,19 +197,19 @@ fn partly_failed_bulks_are_counted_statement_by_statement() {
             "insert" => {
                 let documents = command.sequences.windows(4).filter(|w| w == b"_id\0").count() as i32;
                 let failed: Vec<i32> = (0..documents).filter(|n| n % 3 == 0).collect();
-                bson::int32(out, "n", documents - failed.len() as i32);
-                bson::head(out, bson::kind::ARRAY, "writeErrors");
+                bson::put_int32(out, "n", documents - failed.len() as i32);
+                bson::put_head(out, bson::kind::ARRAY, "writeErrors");
                 let list = bson::open(out);
                 for (at, index) in failed.iter().enumerate() {
-                    bson::item(out, bson::kind::DOCUMENT, at as u32);
+                    bson::put_item_head(out, bson::kind::DOCUMENT, at as u32);
                     let one = bson::open(out);
-                    bson::int32(out, "index", *index);
-                    bson::int32(out, "code", 11_000);
-                    bson::string(out, "errmsg", "E11000 duplicate key error");
+                    bson::put_int32(out, "index", *index);
+                    bson::put_int32(out, "code", 11_000);
+                    bson::put_string(out, "errmsg", "E11000 duplicate key error");
                     bson::close(out, one);
                 }
                 bson::close(out, list);
-                bson::double(out, "ok", 1.0);
+                bson::put_double(out, "ok", 1.0);
             }
             "hello" | "isMaster" => hello(&me, &[], &me, out),
             _ => obedient(command, out),
@@ -230,9 +230,9 @@ fn partly_failed_bulks_are_counted_statement_by_statement() {
 fn servers_that_are_too_old_or_cut_their_replies_are_refused() {
     let old = serve(|_| -> Script {
         Arc::new(|_, out| {
-            bson::boolean(out, "ismaster", true);
-            bson::int32(out, "maxWireVersion", 5);
-            bson::double(out, "ok", 1.0);
+            bson::put_boolean(out, "ismaster", true);
+            bson::put_int32(out, "maxWireVersion", 5);
+            bson::put_double(out, "ok", 1.0);
         })
     });
     let dyno = Dyno::new();
@@ -243,7 +243,7 @@ fn servers_that_are_too_old_or_cut_their_replies_are_refused() {
     let liar = serve(|me| -> Script {
         Arc::new(move |command, out| match command.name().as_str() {
             "find" => {
-                bson::head(out, bson::kind::DOCUMENT, "cursor");
+                bson::put_head(out, bson::kind::DOCUMENT, "cursor");
                 out.extend_from_slice(&1_000i32.to_le_bytes());
                 out.push(0);
             }
@@ -276,33 +276,33 @@ fn a_transaction_is_one_session_one_number_and_one_end() {
     let server = serve(|me| -> Script {
         Arc::new(move |command, out| match command.name().as_str() {
             "hello" | "isMaster" => {
-                bson::boolean(out, "ismaster", true);
-                bson::string(out, "setName", "rs");
-                bson::string(out, "primary", &me);
-                bson::string(out, "me", &me);
-                bson::head(out, bson::kind::ARRAY, "hosts");
+                bson::put_boolean(out, "ismaster", true);
+                bson::put_string(out, "setName", "rs");
+                bson::put_string(out, "primary", &me);
+                bson::put_string(out, "me", &me);
+                bson::put_head(out, bson::kind::ARRAY, "hosts");
                 let hosts = bson::open(out);
-                bson::string(out, "0", &me);
+                bson::put_string(out, "0", &me);
                 bson::close(out, hosts);
-                bson::int32(out, "logicalSessionTimeoutMinutes", 30);
-                bson::int32(out, "maxWireVersion", 21);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
+                bson::put_int32(out, "maxWireVersion", 21);
+                bson::put_double(out, "ok", 1.0);
             }
             "commitTransaction" | "abortTransaction" => {
                 ears.lock().unwrap().push(command.document.clone());
-                bson::double(out, "ok", 1.0);
+                bson::put_double(out, "ok", 1.0);
             }
             name @ ("insert" | "update") => {
                 ears.lock().unwrap().push(command.document.clone());
                 if name == "insert" && count.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
                     return error(112, "WriteConflict", out);
                 }
-                bson::int32(out, "n", 1);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "n", 1);
+                bson::put_double(out, "ok", 1.0);
             }
             "count" => {
-                bson::int32(out, "n", 0);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "n", 0);
+                bson::put_double(out, "ok", 1.0);
             }
             name => error(59, &format!("no such command: {name}"), out),
         })
@@ -318,7 +318,7 @@ fn a_transaction_is_one_session_one_number_and_one_end() {
     let heard = heard.lock().unwrap();
     assert_eq!(heard.len(), 90, "three commands a transaction");
     for (number, transaction) in heard.chunks(3).enumerate() {
-        let field = |command: usize, path: &str| bson::path(&transaction[command], path);
+        let field = |command: usize, path: &str| bson::element_at_path(&transaction[command], path);
         for command in 0..3 {
             let at = |path| field(command, path).map(|e| e.value.to_vec());
             assert_eq!(at("lsid.id"), field(0, "lsid.id").map(|e| e.value.to_vec()));

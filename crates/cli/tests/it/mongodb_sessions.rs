@@ -16,8 +16,8 @@ struct Log {
 }
 
 fn keep(command: &FakeCommand) -> Seen {
-    let session = bson::path(&command.document, "lsid.id").map(|id| id.value.to_vec());
-    let number = bson::find(&command.document, "txnNumber").map(|e| {
+    let session = bson::element_at_path(&command.document, "lsid.id").map(|id| id.value.to_vec());
+    let number = bson::find_element(&command.document, "txnNumber").map(|e| {
         assert_eq!(e.kind, kind::INT64);
         e.as_i64().unwrap()
     });
@@ -34,7 +34,7 @@ fn member(replica_set: bool, log: &Arc<Mutex<Log>>) -> String {
             if ["hello", "isMaster"].contains(&command.name().as_str()) {
                 let hosts = if replica_set { vec![me.clone()] } else { Vec::new() };
                 hello(&me, &hosts, &me, out);
-                return bson::int32(out, "logicalSessionTimeoutMinutes", 30);
+                return bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
             }
             let mut log = log.lock().unwrap();
             match command.name().as_str() {
@@ -48,12 +48,12 @@ fn member(replica_set: bool, log: &Arc<Mutex<Log>>) -> String {
                         log.refused += 1;
                         return refuse(log.refused % 2 == 0, out);
                     }
-                    bson::int32(out, "n", 1);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_int32(out, "n", 1);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 _ => {
-                    bson::double(out, "ok", 0.0);
-                    bson::int32(out, "code", 59);
+                    bson::put_double(out, "ok", 0.0);
+                    bson::put_int32(out, "code", 59);
                 }
             }
         })
@@ -63,15 +63,15 @@ fn member(replica_set: bool, log: &Arc<Mutex<Log>>) -> String {
 }
 
 fn refuse(labelled: bool, out: &mut Vec<u8>) {
-    bson::double(out, "ok", 0.0);
-    bson::string(out, "errmsg", "interrupted");
+    bson::put_double(out, "ok", 0.0);
+    bson::put_string(out, "errmsg", "interrupted");
     // The code with the label is not among those that say it by themselves.
-    bson::int32(out, "code", if labelled { 50 } else { 11_602 });
+    bson::put_int32(out, "code", if labelled { 50 } else { 11_602 });
     if labelled {
-        bson::head(out, kind::ARRAY, "errorLabels");
+        bson::put_head(out, kind::ARRAY, "errorLabels");
         let list = bson::open(out);
-        bson::item(out, kind::STRING, 0);
-        bson::text(out, b"RetryableWriteError");
+        bson::put_item_head(out, kind::STRING, 0);
+        bson::put_text_value(out, b"RetryableWriteError");
         bson::close(out, list);
     }
 }

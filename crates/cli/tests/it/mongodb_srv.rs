@@ -56,10 +56,10 @@ fn router(asked: &Arc<AtomicU64>) -> u16 {
     let name = serve(|_| -> Script {
         Arc::new(move |command, out| match command.name().as_str() {
             "hello" | "isMaster" => {
-                bson::boolean(out, "ismaster", true);
-                bson::string(out, "msg", "isdbgrid");
-                bson::int32(out, "maxWireVersion", 21);
-                bson::double(out, "ok", 1.0);
+                bson::put_boolean(out, "ismaster", true);
+                bson::put_string(out, "msg", "isdbgrid");
+                bson::put_int32(out, "maxWireVersion", 21);
+                bson::put_double(out, "ok", 1.0);
             }
             "find" => {
                 asked.fetch_add(1, Ordering::Relaxed);

@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex};
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn text(document: &[u8], path: &str) -> String {
-    bson::path(document, path).and_then(|e| e.as_str()).unwrap_or_default().to_owned()
+    bson::element_at_path(document, path).and_then(|e| e.as_str()).unwrap_or_default().to_owned()
 }
 
 /// `_id` at a path, as `worker:sequence`.
 fn id(document: &[u8], path: &str) -> String {
-    let part = |name: &str| bson::path(document, &format!("{path}._id.{name}")).unwrap().as_i64().unwrap();
+    let part = |name: &str| {
+        bson::element_at_path(document, &format!("{path}._id.{name}")).unwrap().as_i64().unwrap()
+    };
     format!("{}:{}", part("w"), part("i"))
 }
 
@@ -23,7 +25,7 @@ fn documents(command: &FakeCommand) -> i32 {
     let mut rest = &command.sequences[5..];
     rest = &rest[rest.iter().position(|b| *b == 0).unwrap() + 1..];
     let mut count = 0;
-    while let Some(Ok(bytes)) = bson::length(rest) {
+    while let Some(Ok(bytes)) = bson::document_length(rest) {
         count += 1;
         rest = &rest[bytes..];
     }
@@ -31,12 +33,12 @@ fn documents(command: &FakeCommand) -> i32 {
 }
 
 fn list_of_shards(out: &mut Vec<u8>) {
-    bson::head(out, kind::ARRAY, "shards");
+    bson::put_head(out, kind::ARRAY, "shards");
     let list = bson::open(out);
     for (index, name) in ["red", "green"].iter().enumerate() {
-        bson::item(out, kind::DOCUMENT, index as u32);
+        bson::put_item_head(out, kind::DOCUMENT, index as u32);
         let shard = bson::open(out);
-        bson::string(out, "_id", name);
+        bson::put_string(out, "_id", name);
         bson::close(out, shard);
     }
     bson::close(out, list);
@@ -44,56 +46,56 @@ fn list_of_shards(out: &mut Vec<u8>) {
 
 /// The newest document of worker 6; the others have none.
 fn newest(command: &FakeCommand, out: &mut Vec<u8>) {
-    if bson::path(&command.document, "filter._id.$gte.w").and_then(|e| e.as_i64()) != Some(6) {
+    if bson::element_at_path(&command.document, "filter._id.$gte.w").and_then(|e| e.as_i64()) != Some(6) {
         return cursor(0, "firstBatch", 0, out);
     }
-    bson::head(out, kind::DOCUMENT, "cursor");
+    bson::put_head(out, kind::DOCUMENT, "cursor");
     let cursor = bson::open(out);
-    bson::head(out, kind::ARRAY, "firstBatch");
+    bson::put_head(out, kind::ARRAY, "firstBatch");
     let list = bson::open(out);
-    bson::item(out, kind::DOCUMENT, 0);
+    bson::put_item_head(out, kind::DOCUMENT, 0);
     let document = bson::open(out);
-    bson::head(out, kind::DOCUMENT, "_id");
+    bson::put_head(out, kind::DOCUMENT, "_id");
     let id = bson::open(out);
-    bson::int32(out, "w", 6);
-    bson::int32(out, "i", 99);
+    bson::put_int32(out, "w", 6);
+    bson::put_int32(out, "i", 99);
     bson::close(out, id);
     bson::close(out, document);
     bson::close(out, list);
-    bson::int64(out, "id", 0);
-    bson::string(out, "ns", "d.c");
+    bson::put_int64(out, "id", 0);
+    bson::put_string(out, "ns", "d.c");
     bson::close(out, cursor);
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
 }
 
 /// What the routers know of the collection, and of its chunks: that worker 6 begins one of them.
 fn known(command: &FakeCommand, key: &str, out: &mut Vec<u8>) {
     let document = &command.document;
     let of_chunks = text(document, "find") == "chunks";
-    bson::head(out, kind::DOCUMENT, "cursor");
+    bson::put_head(out, kind::DOCUMENT, "cursor");
     let cursor = bson::open(out);
-    bson::head(out, kind::ARRAY, "firstBatch");
+    bson::put_head(out, kind::ARRAY, "firstBatch");
     let list = bson::open(out);
-    bson::item(out, kind::DOCUMENT, 0);
+    bson::put_item_head(out, kind::DOCUMENT, 0);
     let one = bson::open(out);
-    bson::head(out, kind::DOCUMENT, if of_chunks { "min" } else { "key" });
+    bson::put_head(out, kind::DOCUMENT, if of_chunks { "min" } else { "key" });
     let inner = bson::open(out);
     if of_chunks {
-        bson::head(out, kind::DOCUMENT, "_id");
+        bson::put_head(out, kind::DOCUMENT, "_id");
         let id = bson::open(out);
-        bson::int32(out, "w", 6);
-        bson::int32(out, "i", 0);
+        bson::put_int32(out, "w", 6);
+        bson::put_int32(out, "i", 0);
         bson::close(out, id);
     } else {
-        bson::int32(out, key, 1);
+        bson::put_int32(out, key, 1);
     }
     bson::close(out, inner);
     bson::close(out, one);
     bson::close(out, list);
-    bson::int64(out, "id", 0);
-    bson::string(out, "ns", "config.x");
+    bson::put_int64(out, "id", 0);
+    bson::put_string(out, "ns", "config.x");
     bson::close(out, cursor);
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
 }
 
 /// A router of two shards. The first split finds the collection locked, and a boundary is there already.
@@ -110,12 +112,12 @@ fn router_of(log: &Log, balancer: &'static str, sharded: Option<&'static str>) -
             let line = match name.as_str() {
                 "enableSharding" => format!("{name} {}", text(document, &name)),
                 "shardCollection" => {
-                    let key = bson::path(document, "key._id").unwrap().as_i64().unwrap();
+                    let key = bson::element_at_path(document, "key._id").unwrap().as_i64().unwrap();
                     format!("{name} {} {key}", text(document, &name))
                 }
                 "split" => format!("{name} {} {}", text(document, &name), id(document, "middle")),
                 "moveChunk" => {
-                    let waits = bson::find(document, "_waitForDelete").unwrap().is_true();
+                    let waits = bson::find_element(document, "_waitForDelete").unwrap().is_true();
                     let to = text(document, "to");
                     let concern = text(document, "writeConcern.w");
                     format!(
@@ -132,16 +134,16 @@ fn router_of(log: &Log, balancer: &'static str, sharded: Option<&'static str>) -
             log.extend((!line.is_empty()).then_some(line));
             match name.as_str() {
                 "hello" | "isMaster" => {
-                    bson::boolean(out, "ismaster", true);
-                    bson::string(out, "msg", "isdbgrid");
-                    bson::int32(out, "maxWireVersion", 21);
+                    bson::put_boolean(out, "ismaster", true);
+                    bson::put_string(out, "msg", "isdbgrid");
+                    bson::put_int32(out, "maxWireVersion", 21);
                 }
                 "split" if first_split => return error(46, "could not acquire collection lock", out),
                 "split" if id(document, "middle") == "6:0" => {
                     return error(2, "whatever a server of this version says of a boundary", out);
                 }
                 "listShards" => list_of_shards(out),
-                "balancerStatus" => bson::string(out, "mode", balancer),
+                "balancerStatus" => bson::put_string(out, "mode", balancer),
                 "find" if matches!(text(document, "find").as_str(), "chunks" | "collections") => {
                     return known(command, sharded.unwrap_or("_id"), out);
                 }
@@ -149,13 +151,13 @@ fn router_of(log: &Log, balancer: &'static str, sharded: Option<&'static str>) -
                     return error(23, "sharding already enabled for collection d.c", out);
                 }
                 "find" => return newest(command, out),
-                "count" => bson::int32(out, "n", 100),
-                "insert" => bson::int32(out, "n", documents(command)),
+                "count" => bson::put_int32(out, "n", 100),
+                "insert" => bson::put_int32(out, "n", documents(command)),
                 "enableSharding" | "shardCollection" | "split" | "moveChunk" | "drop" | "balancerStop"
                 | "balancerStart" => {}
                 _ => return error(59, &format!("no such command: {name}"), out),
             }
-            bson::double(out, "ok", 1.0);
+            bson::put_double(out, "ok", 1.0);
         })
     })
 }

@@ -87,10 +87,10 @@ fn mongo() -> (String, Unanswered) {
         Arc::new(move |command, out| match command.name().as_str() {
             "hello" | "isMaster" | "ismaster" => fake_mongo::hello(&me, &[], &me, out),
             "buildInfo" | "serverStatus" => {
-                bson::string(out, "version", "7.0.0");
-                bson::double(out, "ok", 1.0);
+                bson::put_string(out, "version", "7.0.0");
+                bson::put_double(out, "ok", 1.0);
             }
-            "ping" | "hostInfo" | "getParameter" | "getCmdLineOpts" => bson::double(out, "ok", 1.0),
+            "ping" | "hostInfo" | "getParameter" | "getCmdLineOpts" => bson::put_double(out, "ok", 1.0),
             _ => {
                 count.fetch_add(1, Ordering::SeqCst);
                 // The connection stays open for as long as this process lives.
@@ -263,7 +263,7 @@ fn who_stops_waits_for_no_greeting_and_no_election() {
                 "hello" | "isMaster" | "ismaster" => {
                     fake_mongo::hello("127.0.0.1:1", &[me.clone(), "127.0.0.1:1".into()], &me, out);
                 }
-                _ => bson::double(out, "ok", 1.0),
+                _ => bson::put_double(out, "ok", 1.0),
             }
         })
     });

@@ -35,16 +35,16 @@ fn admin(server: &Mongo, database: &str) -> MongoAdmin {
 /// Every document of a collection, as its bytes, by `_id`.
 fn stored(server: &Mongo, database: &str, collection: &str) -> Vec<Vec<u8>> {
     let reply = admin(server, database).run(&|out| {
-        bson::string(out, "find", collection);
-        bson::head(out, kind::DOCUMENT, "sort");
+        bson::put_string(out, "find", collection);
+        bson::put_head(out, kind::DOCUMENT, "sort");
         let sort = bson::open(out);
-        bson::int32(out, "_id", 1);
+        bson::put_int32(out, "_id", 1);
         bson::close(out, sort);
-        bson::int32(out, "batchSize", 10_000);
+        bson::put_int32(out, "batchSize", 10_000);
     });
     let reply = reply.unwrap();
-    let batch = bson::path(&reply, "cursor.firstBatch").unwrap().as_document().unwrap();
-    bson::elements(batch).unwrap().map(|e| e.unwrap().value.to_vec()).collect()
+    let batch = bson::element_at_path(&reply, "cursor.firstBatch").unwrap().as_document().unwrap();
+    bson::read_elements(batch).unwrap().map(|e| e.unwrap().value.to_vec()).collect()
 }
 
 /// Both clients must have stored the same, and so much of it.
@@ -271,20 +271,20 @@ fn member(heard: &Arc<Mutex<Vec<Vec<u8>>>>) -> String {
     serve(move |me| -> Script {
         Arc::new(move |command, out| {
             let name = command.name();
-            if bson::find(&command.document, "autocommit").is_some() {
+            if bson::find_element(&command.document, "autocommit").is_some() {
                 heard.lock().unwrap().push(command.document.clone());
             }
             match name.as_str() {
                 "hello" | "isMaster" | "ismaster" => {
                     for name in ["ismaster", "isWritablePrimary", "helloOk"] {
-                        bson::boolean(out, name, true);
+                        bson::put_boolean(out, name, true);
                     }
                     for (name, value) in [("setName", "rs"), ("primary", &*me), ("me", &*me)] {
-                        bson::string(out, name, value);
+                        bson::put_string(out, name, value);
                     }
-                    bson::head(out, kind::ARRAY, "hosts");
+                    bson::put_head(out, kind::ARRAY, "hosts");
                     let hosts = bson::open(out);
-                    bson::string(out, "0", &me);
+                    bson::put_string(out, "0", &me);
                     bson::close(out, hosts);
                     for (name, value) in [
                         ("maxBsonObjectSize", 16 << 20),
@@ -294,25 +294,25 @@ fn member(heard: &Arc<Mutex<Vec<Vec<u8>>>>) -> String {
                         ("minWireVersion", 0),
                         ("maxWireVersion", 21),
                     ] {
-                        bson::int32(out, name, value);
+                        bson::put_int32(out, name, value);
                     }
-                    bson::double(out, "ok", 1.0);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 "insert" if inserts.fetch_add(1, Ordering::Relaxed) % 3 == 2 => {
                     error(112, "WriteConflict", out)
                 }
                 "insert" | "update" => {
-                    bson::int32(out, "n", 1);
-                    bson::int32(out, "nModified", 1);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_int32(out, "n", 1);
+                    bson::put_int32(out, "nModified", 1);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 "find" => cursor(0, "firstBatch", 1, out),
                 "commitTransaction" | "abortTransaction" | "ping" | "endSessions" => {
-                    bson::double(out, "ok", 1.0)
+                    bson::put_double(out, "ok", 1.0)
                 }
                 "count" => {
-                    bson::int32(out, "n", 0);
-                    bson::double(out, "ok", 1.0);
+                    bson::put_int32(out, "n", 0);
+                    bson::put_double(out, "ok", 1.0);
                 }
                 name => error(59, &format!("no such command: {name}"), out),
             }
@@ -340,7 +340,7 @@ fn a_transaction_is_one_session_and_one_number_and_equal_to_the_wire_clients() {
         let heard = heard.lock().unwrap();
         assert_eq!(heard.len(), 120, "{client}: four commands a transaction");
         for (number, transaction) in heard.chunks(4).enumerate() {
-            let field = |command: usize, path: &str| bson::path(&transaction[command], path);
+            let field = |command: usize, path: &str| bson::element_at_path(&transaction[command], path);
             for command in 0..4 {
                 let at = |number: usize, path| field(number, path).map(|e| e.value.to_vec());
                 assert_eq!(at(command, "lsid.id"), at(0, "lsid.id"), "{client}");
@@ -356,8 +356,9 @@ fn a_transaction_is_one_session_and_one_number_and_equal_to_the_wire_clients() {
             let end = if number % 3 == 2 { "abortTransaction" } else { "commitTransaction" };
             assert!(field(3, end).is_some(), "{client} {number}");
         }
-        let name =
-            |document: &Vec<u8>| bson::elements(document).unwrap().next().unwrap().unwrap().name.to_vec();
+        let name = |document: &Vec<u8>| {
+            bson::read_elements(document).unwrap().next().unwrap().unwrap().name.to_vec()
+        };
         names.push(heard.iter().map(name).collect::<Vec<_>>());
     }
     assert_eq!(names[0], names[1]);

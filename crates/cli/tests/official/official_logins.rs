@@ -18,17 +18,17 @@ fn server(
         Arc::new(move |command, out| match command.name().as_str() {
             "hello" | "isMaster" | "ismaster" => {
                 for name in ["ismaster", "isWritablePrimary", "helloOk"] {
-                    bson::boolean(out, name, true);
+                    bson::put_boolean(out, name, true);
                 }
                 let sizes = [("maxBsonObjectSize", 16 << 20), ("maxMessageSizeBytes", 48_000_000)];
                 let more = [("maxWriteBatchSize", 100_000), ("minWireVersion", 0), ("maxWireVersion", 21)];
                 for (name, value) in sizes.into_iter().chain(more) {
-                    bson::int32(out, name, value);
+                    bson::put_int32(out, name, value);
                 }
-                bson::double(out, "ok", 1.0);
+                bson::put_double(out, "ok", 1.0);
             }
             "saslStart" | "saslContinue" => login(command, out),
-            "ping" | "endSessions" => bson::double(out, "ok", 1.0),
+            "ping" | "endSessions" => bson::put_double(out, "ok", 1.0),
             "find" => {
                 served.fetch_add(1, Ordering::Relaxed);
                 cursor(0, "firstBatch", 1, out);
@@ -39,18 +39,20 @@ fn server(
 }
 
 fn text(command: &FakeCommand, name: &str) -> String {
-    bson::find(&command.document, name).and_then(|e| e.as_str().map(str::to_owned)).unwrap_or_default()
+    bson::find_element(&command.document, name)
+        .and_then(|e| e.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 fn payload(command: &FakeCommand) -> Vec<u8> {
-    bson::find(&command.document, "payload").and_then(|e| e.as_bytes().map(<[u8]>::to_vec)).unwrap()
+    bson::find_element(&command.document, "payload").and_then(|e| e.as_bytes().map(<[u8]>::to_vec)).unwrap()
 }
 
 fn answer(out: &mut Vec<u8>, payload: &[u8], done: bool) {
-    bson::int32(out, "conversationId", 1);
-    bson::boolean(out, "done", done);
-    bson::binary(out, "payload", payload);
-    bson::double(out, "ok", 1.0);
+    bson::put_int32(out, "conversationId", 1);
+    bson::put_boolean(out, "done", done);
+    bson::put_binary(out, "payload", payload);
+    bson::put_double(out, "ok", 1.0);
 }
 
 fn run(uri: &str, environment: &[(&str, &str)]) -> (Dyno, Output) {
@@ -107,7 +109,7 @@ fn a_pod_shows_its_token() {
     let served = Arc::default();
     let check = |command: &FakeCommand, out: &mut Vec<u8>| {
         let token = payload(command);
-        let token = bson::find(&token, "jwt").and_then(|e| e.as_str().map(str::to_owned));
+        let token = bson::find_element(&token, "jwt").and_then(|e| e.as_str().map(str::to_owned));
         match text(command, "mechanism") == "MONGODB-OIDC" && token.as_deref() == Some("t0ken") {
             true => answer(out, b"", true),
             false => error(18, "no such token", out),
@@ -199,7 +201,7 @@ mod aws {
 
     /// Whether the client's last message proves that it has the secret.
     fn proves(payload: &[u8], nonce: &[u8], token: Option<&str>) -> bool {
-        let says = |name: &str| bson::find(payload, name).and_then(|e| e.as_str().map(str::to_owned));
+        let says = |name: &str| bson::find_element(payload, name).and_then(|e| e.as_str().map(str::to_owned));
         let (authorization, date) = (says("a").unwrap(), says("d").unwrap());
         let signed = part(&authorization, "SignedHeaders");
         let must = ["host", "x-amz-date", "x-mongodb-gs2-cb-flag", "x-mongodb-server-nonce"];
@@ -216,13 +218,13 @@ mod aws {
             if command.name() == "saslStart" {
                 assert_eq!(text(command, "mechanism"), "MONGODB-AWS");
                 assert_eq!(bson::find(&said, "p").unwrap().as_i64(), Some(110));
-                let mut nonce = bson::find(&said, "r").unwrap().as_bytes().unwrap().to_vec();
+                let mut nonce = bson::find_element(&said, "r").unwrap().as_bytes().unwrap().to_vec();
                 assert_eq!(nonce.len(), 32);
                 nonce.resize(64, 7);
                 let mut first = Vec::new();
                 let at = bson::open(&mut first);
-                bson::binary(&mut first, "s", &nonce);
-                bson::string(&mut first, "h", HOST);
+                bson::put_binary(&mut first, "s", &nonce);
+                bson::put_string(&mut first, "h", HOST);
                 bson::close(&mut first, at);
                 nonces.lock().unwrap().push(nonce);
                 return answer(out, &first, false);

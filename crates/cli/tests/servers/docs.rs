@@ -204,7 +204,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn what_the_documentation_says_of_experiments_is_understood() {
     let understood = |text: &str, place: &str| {
-        let planned = dyno_config::experiment::plan(text, "x.yaml", &[]);
+        let planned = dyno_config::experiment::read_plan(text, "x.yaml", &[]);
         planned.unwrap_or_else(|error| panic!("{place}: {error}\n{text}"));
     };
     let mut blocks = 0;

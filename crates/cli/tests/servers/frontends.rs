@@ -15,7 +15,7 @@ fn watched(command: &[&str], database: bool) {
     let seen = dyno.run(&[command, &["--out", "d"]].concat());
     dyno.assert_ran(&seen);
     let recording = Recording::open(&dyno.path("d")).unwrap().expect("a recording");
-    let sources: Vec<&str> = recording.sources().collect();
+    let sources: Vec<&str> = recording.source_names().collect();
     for name in ["dyno", "host", "monitor"] {
         assert!(sources.contains(&name), "{name} is not in {sources:?}");
     }

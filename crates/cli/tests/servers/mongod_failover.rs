@@ -38,23 +38,23 @@ pub(crate) fn form(members: &[Mongo]) -> String {
 pub(crate) fn form_as(name: &str, members: &[Mongo]) -> String {
     let first = admin(&format!("mongodb://{}/t?directConnection=true", members[0].host())).unwrap();
     let initiated = first.run_on("admin", &|out| {
-        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        bson::put_head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
-        bson::string(out, "_id", name);
-        bson::head(out, kind::ARRAY, "members");
+        bson::put_string(out, "_id", name);
+        bson::put_head(out, kind::ARRAY, "members");
         let list = bson::open(out);
         for (number, member) in members.iter().enumerate() {
-            bson::item(out, kind::DOCUMENT, number as u32);
+            bson::put_item_head(out, kind::DOCUMENT, number as u32);
             let document = bson::open(out);
-            bson::int32(out, "_id", number as i32);
-            bson::string(out, "host", &member.host());
+            bson::put_int32(out, "_id", number as i32);
+            bson::put_string(out, "host", &member.host());
             bson::close(out, document);
         }
         bson::close(out, list);
-        bson::head(out, kind::DOCUMENT, "settings");
+        bson::put_head(out, kind::DOCUMENT, "settings");
         let settings = bson::open(out);
-        bson::int32(out, "electionTimeoutMillis", 2_000);
-        bson::int32(out, "heartbeatIntervalMillis", 500);
+        bson::put_int32(out, "electionTimeoutMillis", 2_000);
+        bson::put_int32(out, "heartbeatIntervalMillis", 500);
         bson::close(out, settings);
         bson::close(out, config);
     });
@@ -239,7 +239,7 @@ fn walk(members: &mut [Mongo], hosts: &str, concern: &str, fault: impl FnOnce(&m
 /// Has a primary step down. It closes all connections, that of the command too.
 pub(crate) fn step_down(primary: &Mongo) {
     let admin = admin(&format!("mongodb://{}/t?directConnection=true", primary.host())).unwrap();
-    let _ = admin.run_on("admin", &|out| bson::int32(out, "replSetStepDown", 60));
+    let _ = admin.run_on("admin", &|out| bson::put_int32(out, "replSetStepDown", 60));
 }
 
 fn members() -> Option<Vec<Mongo>> {
@@ -273,11 +273,11 @@ fn a_primary_that_freezes_is_followed() {
 pub(crate) fn await_whole(members: &[Mongo], hosts: &str) {
     let states = || {
         let status = admin(&format!("mongodb://{hosts}/t?replicaSet=dyno"))?
-            .run_on("admin", &|out| bson::int32(out, "replSetGetStatus", 1))
+            .run_on("admin", &|out| bson::put_int32(out, "replSetGetStatus", 1))
             .map_err(|error| error.to_string())?;
-        let list = bson::find(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
-        let each = bson::elements(list).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let states = each.filter_map(|one| bson::find(one, "stateStr")?.as_str().map(str::to_owned));
+        let list = bson::find_element(&status, "members").and_then(|e| e.as_document()).unwrap_or_default();
+        let each = bson::read_elements(list).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let states = each.filter_map(|one| bson::find_element(one, "stateStr")?.as_str().map(str::to_owned));
         Ok::<Vec<String>, String>(states.collect())
     };
     let begun = Instant::now();
@@ -322,24 +322,24 @@ fn missing(members: &[Mongo]) -> u64 {
     let host = members[primary(members)].host();
     let admin = admin(&format!("mongodb://{host}/POCDB?directConnection=true")).unwrap();
     let last = admin.run(&|out| {
-        bson::string(out, "aggregate", "POCCOLL");
-        bson::head(out, kind::ARRAY, "pipeline");
+        bson::put_string(out, "aggregate", "POCCOLL");
+        bson::put_head(out, kind::ARRAY, "pipeline");
         let list = bson::open(out);
-        bson::item(out, kind::DOCUMENT, 0);
+        bson::put_item_head(out, kind::DOCUMENT, 0);
         let stage = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "$group");
+        bson::put_head(out, kind::DOCUMENT, "$group");
         let group = bson::open(out);
-        bson::string(out, "_id", "$_id.w");
-        bson::document(out, "last", &bson::build(|out| bson::string(out, "$max", "$_id.i")));
+        bson::put_string(out, "_id", "$_id.w");
+        bson::put_document(out, "last", &bson::build_document(|out| bson::put_string(out, "$max", "$_id.i")));
         bson::close(out, group);
         bson::close(out, stage);
         bson::close(out, list);
-        bson::document(out, "cursor", &bson::build(|_| ()));
+        bson::put_document(out, "cursor", &bson::build_document(|_| ()));
     });
     let last = last.unwrap();
-    let workers = bson::path(&last, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap();
-    let each = bson::elements(workers).unwrap().flatten().filter_map(|e| e.as_document());
-    let numbered = each.map(|one| bson::find(one, "last").and_then(|e| e.as_i64()).unwrap() + 1);
+    let workers = bson::element_at_path(&last, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap();
+    let each = bson::read_elements(workers).unwrap().flatten().filter_map(|e| e.as_document());
+    let numbered = each.map(|one| bson::find_element(one, "last").and_then(|e| e.as_i64()).unwrap() + 1);
     numbered.sum::<i64>().unsigned_abs() - admin.count("POCCOLL").unwrap()
 }
 

@@ -17,8 +17,8 @@ fn replica_set() -> Option<(Vec<Mongo>, String)> {
 
 /// Transactions came with wire version 7 (4.0).
 fn has_transactions(uri: &str) -> bool {
-    let hello = admin(uri).unwrap().run_on("admin", &|out| bson::int32(out, "isMaster", 1)).unwrap();
-    bson::find(&hello, "maxWireVersion").and_then(|e| e.as_i64()).unwrap() >= 7
+    let hello = admin(uri).unwrap().run_on("admin", &|out| bson::put_int32(out, "isMaster", 1)).unwrap();
+    bson::find_element(&hello, "maxWireVersion").and_then(|e| e.as_i64()).unwrap() >= 7
 }
 
 fn transactions_commit(dyno: &Dyno, uri: &str) {
@@ -117,15 +117,18 @@ fn until_written(uri: &str) {
     let begun = Instant::now();
     let count = || {
         let lists = admin(uri)?
-            .run_on("t", &|out| bson::int32(out, "listCollections", 1))
+            .run_on("t", &|out| bson::put_int32(out, "listCollections", 1))
             .map_err(|e| e.to_string())?;
-        let first = bson::path(&lists, "cursor.firstBatch").and_then(|e| e.as_document()).unwrap_or_default();
-        let all = bson::elements(first).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let names = all.filter_map(|one| bson::find(one, "name")?.as_str().map(str::to_owned));
+        let first = bson::element_at_path(&lists, "cursor.firstBatch")
+            .and_then(|e| e.as_document())
+            .unwrap_or_default();
+        let all = bson::read_elements(first).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        let names = all.filter_map(|one| bson::find_element(one, "name")?.as_str().map(str::to_owned));
         let name = names.into_iter().find(|name| name.starts_with("proof")).ok_or("nothing yet")?;
-        let counted =
-            admin(uri)?.run_on("t", &|out| bson::string(out, "count", &name)).map_err(|e| e.to_string())?;
-        Ok::<i64, String>(bson::find(&counted, "n").and_then(|n| n.as_i64()).unwrap_or(0))
+        let counted = admin(uri)?
+            .run_on("t", &|out| bson::put_string(out, "count", &name))
+            .map_err(|e| e.to_string())?;
+        Ok::<i64, String>(bson::find_element(&counted, "n").and_then(|n| n.as_i64()).unwrap_or(0))
     };
     while count().unwrap_or(0) < 200 {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
@@ -193,8 +196,8 @@ fn copies_are_members() {
         ];
         let run = dyno.start(&[&["prove", "ingest", &uri][..], &words, &["--out", "p"]].concat());
         until_written(&uri);
-        let hello = admin(&uri).unwrap().run_on("admin", &|out| bson::int32(out, "isMaster", 1)).unwrap();
-        let primary = bson::find(&hello, "primary").and_then(|e| e.as_str()).unwrap().to_owned();
+        let hello = admin(&uri).unwrap().run_on("admin", &|out| bson::put_int32(out, "isMaster", 1)).unwrap();
+        let primary = bson::find_element(&hello, "primary").and_then(|e| e.as_str()).unwrap().to_owned();
         let is_primary = |member: &Mongo| primary.ends_with(&format!(":{}", member.port));
         let at = members.iter().position(|member| is_primary(member) == (gone == "primary")).unwrap();
         let name = format!("127.0.0.1:{}", members[at].port);
@@ -254,8 +257,10 @@ fn documents_of_pocdriver_are_proven() {
         let printed = dyno.run(&[&["pocdriver", "-p"], &flags.split(' ').collect::<Vec<_>>()[..]].concat());
         let shape = |name: &str| dyno_testkit::stdout(&printed).matches(name).count();
         assert_eq!((shape("\"fld"), shape("\"arr\"")), (fields, 1), "{}", dyno_testkit::stdout(&printed));
-        let listed =
-            admin(&uri).unwrap().run_on("t", &|out| bson::string(out, "listIndexes", &collection)).unwrap();
+        let listed = admin(&uri)
+            .unwrap()
+            .run_on("t", &|out| bson::put_string(out, "listIndexes", &collection))
+            .unwrap();
         let listed = String::from_utf8_lossy(&listed).into_owned();
         assert!(listed.contains(leaf), "{listed}");
         assert_exit(&dyno.run(&["stop", size]), &[0]);
@@ -268,7 +273,8 @@ fn documents_of_pocdriver_are_proven() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let lists = || {
-        let told = admin(&uri).unwrap().run_on("t", &|out| bson::int32(out, "listCollections", 1)).unwrap();
+        let told =
+            admin(&uri).unwrap().run_on("t", &|out| bson::put_int32(out, "listCollections", 1)).unwrap();
         String::from_utf8_lossy(&told).contains("proof_")
     };
     assert!(lists());
@@ -294,7 +300,7 @@ fn documents_of_pocdriver_are_proven() {
 /// Dotted names' last parts of all elements of a document that are no documents.
 fn leaves_of(document: &[u8]) -> Vec<String> {
     let mut all = Vec::new();
-    for element in bson::elements(document).unwrap().flatten() {
+    for element in bson::read_elements(document).unwrap().flatten() {
         match (element.kind, element.as_document()) {
             (kind::DOCUMENT, Some(inner)) => all.extend(leaves_of(inner)),
             _ => all.push(String::from_utf8_lossy(element.name).into_owned()),
@@ -325,8 +331,8 @@ fn members_are_checked_every_ten_seconds() {
     for member in &members {
         let direct = admin(&format!("mongodb://{}/t?directConnection=true", member.host())).unwrap();
         let logged = direct.run_on("admin", &|out| {
-            bson::int32(out, "setParameter", 1);
-            bson::int32(out, "logLevel", 1);
+            bson::put_int32(out, "setParameter", 1);
+            bson::put_int32(out, "logLevel", 1);
         });
         logged.unwrap();
     }

@@ -24,16 +24,16 @@ fn create(admin: &MongoAdmin, user: &str, password: Option<&str>) {
 fn create_with_role(admin: &MongoAdmin, user: &str, password: Option<&str>, role_name: &str) {
     let database = if password.is_some() { "admin" } else { "$external" };
     let created = admin.run_on(database, &|out| {
-        bson::string(out, "createUser", user);
+        bson::put_string(out, "createUser", user);
         if let Some(password) = password {
-            bson::string(out, "pwd", password);
+            bson::put_string(out, "pwd", password);
         }
-        bson::head(out, kind::ARRAY, "roles");
+        bson::put_head(out, kind::ARRAY, "roles");
         let list = bson::open(out);
-        bson::item(out, kind::DOCUMENT, 0);
+        bson::put_item_head(out, kind::DOCUMENT, 0);
         let role = bson::open(out);
-        bson::string(out, "role", role_name);
-        bson::string(out, "db", "admin");
+        bson::put_string(out, "role", role_name);
+        bson::put_string(out, "db", "admin");
         bson::close(out, role);
         bson::close(out, list);
     });
@@ -98,10 +98,10 @@ fn logins_by_password_and_by_certificate_over_tls() {
     assert_exit(&anonymous, &[5]);
     assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "forbidden"), 500);
     // By the server's own count both kinds of compression were spoken.
-    let status = admin(&root).run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).unwrap();
+    let status = admin(&root).run_on("admin", &|out| bson::put_int32(out, "serverStatus", 1)).unwrap();
     for name in ["snappy", "zlib"] {
         let path = format!("network.compression.{name}.decompressor.bytesIn");
-        let bytes = bson::path(&status, &path).and_then(|e| e.as_i64()).unwrap_or(0);
+        let bytes = bson::element_at_path(&status, &path).and_then(|e| e.as_i64()).unwrap_or(0);
         assert!(bytes > 10_000, "{name}: {bytes}");
     }
 }
@@ -120,23 +120,23 @@ fn a_user_who_may_not_ask_for_the_write_concern_is_told_so() {
     let host = format!("127.0.0.1:{}", mongod.port);
     let alone = admin(&format!("mongodb://{host}/t?directConnection=true"));
     let initiated = alone.run_on("admin", &|out| {
-        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        bson::put_head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
-        bson::string(out, "_id", "dyno");
-        bson::head(out, kind::ARRAY, "members");
+        bson::put_string(out, "_id", "dyno");
+        bson::put_head(out, kind::ARRAY, "members");
         let members = bson::open(out);
-        bson::item(out, kind::DOCUMENT, 0);
+        bson::put_item_head(out, kind::DOCUMENT, 0);
         let member = bson::open(out);
-        bson::int32(out, "_id", 0);
-        bson::string(out, "host", &host);
+        bson::put_int32(out, "_id", 0);
+        bson::put_string(out, "host", &host);
         bson::close(out, member);
         bson::close(out, members);
         bson::close(out, config);
     });
     initiated.unwrap();
     let is_primary = || {
-        let told = alone.run_on("admin", &|out| bson::int32(out, "isMaster", 1)).unwrap();
-        bson::find(&told, "ismaster").is_some_and(|e| e.is_true())
+        let told = alone.run_on("admin", &|out| bson::put_int32(out, "isMaster", 1)).unwrap();
+        bson::find_element(&told, "ismaster").is_some_and(|e| e.is_true())
     };
     let begun = Instant::now();
     while !is_primary() {

@@ -36,16 +36,16 @@ fn initiate(member: &Mongo, name: &str, role: &str) {
     let host = member.host();
     let direct = admin(&format!("mongodb://{host}/t?directConnection=true")).unwrap();
     let initiated = direct.run_on("admin", &|out| {
-        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        bson::put_head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
-        bson::string(out, "_id", name);
-        bson::boolean(out, "configsvr", role == "--configsvr");
-        bson::head(out, kind::ARRAY, "members");
+        bson::put_string(out, "_id", name);
+        bson::put_boolean(out, "configsvr", role == "--configsvr");
+        bson::put_head(out, kind::ARRAY, "members");
         let list = bson::open(out);
-        bson::item(out, kind::DOCUMENT, 0);
+        bson::put_item_head(out, kind::DOCUMENT, 0);
         let one = bson::open(out);
-        bson::int32(out, "_id", 0);
-        bson::string(out, "host", &host);
+        bson::put_int32(out, "_id", 0);
+        bson::put_string(out, "host", &host);
         bson::close(out, one);
         bson::close(out, list);
         bson::close(out, config);
@@ -71,7 +71,7 @@ fn cluster() -> Option<Cluster> {
     let one = soon("no router", || admin(&routers[0].uri("t")));
     for (name, shard) in ["red", "green"].iter().zip(&shards) {
         let place = format!("{name}/127.0.0.1:{}", shard.port);
-        soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
+        soon("no shard", || one.run_on("admin", &|out| bson::put_string(out, "addShard", &place)));
     }
     let hosts: Vec<String> = routers.iter().map(|router| format!("127.0.0.1:{}", router.port)).collect();
     let uri = format!("mongodb://{}/t", hosts.join(","));
@@ -80,8 +80,9 @@ fn cluster() -> Option<Cluster> {
 
 /// Documents of a collection on each shard.
 fn on_shards(uri: &str, collection: &str) -> Vec<i64> {
-    let answer = admin(uri).unwrap().run(&|out| bson::string(out, "collStats", collection)).unwrap();
-    let count = |name: &str| bson::path(&answer, &format!("shards.{name}.count")).and_then(|e| e.as_i64());
+    let answer = admin(uri).unwrap().run(&|out| bson::put_string(out, "collStats", collection)).unwrap();
+    let count =
+        |name: &str| bson::element_at_path(&answer, &format!("shards.{name}.count")).and_then(|e| e.as_i64());
     ["red", "green"].iter().filter_map(|name| count(name)).collect()
 }
 
@@ -189,7 +190,7 @@ fn a_shard_whose_primary_is_lost_goes_on() {
     let conf = format!("conf/127.0.0.1:{}", configuration.port);
     let routers = [0, 1].map(|_| Mongo::from_path("mongos", &["--configdb", &conf]).unwrap());
     let one = soon("no router", || admin(&routers[0].uri("t")));
-    soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
+    soon("no shard", || one.run_on("admin", &|out| bson::put_string(out, "addShard", &place)));
     let hosts = routers.each_ref().map(Mongo::host).join(",");
     for fault in [Fault::StepDown, Fault::Death] {
         let loads = [false, true].map(|retries| {
@@ -249,7 +250,7 @@ fn shards_and_routers_that_fall_silent() {
     let routers = ["far", "near"].map(|host| launch("mongos", host, &["--configdb", &conf]).unwrap());
     let one = soon("no router", || admin(&format!("mongodb://{}/t", routers[1].host())));
     for place in [format!("red/{}", members[0].host()), format!("green/{}", green.host())] {
-        soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
+        soon("no shard", || one.run_on("admin", &|out| bson::put_string(out, "addShard", &place)));
     }
     let routed = routers.each_ref().map(Mongo::host).join(",");
     for silence in [Silence::CutRouter, Silence::FrozenPrimary, Silence::CutPrimary] {
@@ -257,12 +258,12 @@ fn shards_and_routers_that_fall_silent() {
         let loads = all.map(|(shard, retries)| {
             let database = format!("{shard}{silence:?}{retries}");
             soon("no database", || {
-                one.run_on("admin", &|out| bson::string(out, "enableSharding", &database))
+                one.run_on("admin", &|out| bson::put_string(out, "enableSharding", &database))
             });
             soon("not moved", || {
                 one.run_on("admin", &|out| {
-                    bson::string(out, "movePrimary", &database);
-                    bson::string(out, "to", shard);
+                    bson::put_string(out, "movePrimary", &database);
+                    bson::put_string(out, "to", shard);
                 })
             });
             let checks = "heartbeatFrequencyMS=500&connectTimeoutMS=1000&serverSelectionTimeoutMS=10000";

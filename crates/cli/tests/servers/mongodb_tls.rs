@@ -112,8 +112,9 @@ fn a_certificate_logs_in() {
     let logins = Arc::new(AtomicU64::new(0));
     let count = logins.clone();
     let script = move |command: &FakeCommand, me: &str, out: &mut Vec<u8>| {
-        let text =
-            |name: &str| bson::find(&command.document, name).and_then(|e| e.as_str().map(str::to_owned));
+        let text = |name: &str| {
+            bson::find_element(&command.document, name).and_then(|e| e.as_str().map(str::to_owned))
+        };
         match command.name().as_str() {
             "hello" | "isMaster" => hello(me, &[], me, out),
             "authenticate" => {
@@ -123,7 +124,7 @@ fn a_certificate_logs_in() {
                     return error(18, "Authentication failed.", out);
                 }
                 count.fetch_add(1, Ordering::Relaxed);
-                bson::double(out, "ok", 1.0);
+                bson::put_double(out, "ok", 1.0);
             }
             "find" if count.load(Ordering::Relaxed) == 0 => error(13, "not logged in", out),
             "find" => cursor(0, "firstBatch", 1, out),

@@ -82,13 +82,16 @@ fn a_run_is_watched_on_one_time_axis() {
     assert!(at("end", "load") < at("begin", "warmup"));
 
     let recording = recording(&dyno, "d");
-    assert_eq!(recording.sources().collect::<Vec<_>>(), ["database", "dyno", "host", "monitor", "server"]);
+    assert_eq!(
+        recording.source_names().collect::<Vec<_>>(),
+        ["database", "dyno", "host", "monitor", "server"]
+    );
     let (from, to) = (at("begin", "measure") * 1e3, at("end", "measure") * 1e3);
-    let again = recording.rate("database", "operations", from, to).unwrap();
+    let again = recording.counter_rate("database", "operations", from, to).unwrap();
     assert!((again / counted - 1.0).abs() < 1e-3, "the files say {again}, the summary {counted}");
     // One row a second, and one at each edge.
     let times: Vec<f64> =
-        recording.series("host", "cpu.idle_s").unwrap().points.iter().map(|p| p.0).collect();
+        recording.find_series("host", "cpu.idle_s").unwrap().points.iter().map(|p| p.0).collect();
     for edge in [from, to] {
         assert!(times.iter().any(|t| (t - edge).abs() < 100.0), "no sample near the edge {edge}: {times:?}");
     }
@@ -128,11 +131,11 @@ fn what_is_not_there_is_missing_and_said_once() {
     dyno.assert_ran(&output);
     let recording = recording(&dyno, "d");
     let name = "dyno_operations_total{phase=\"measure\",metric=\"READ\",outcome=\"ok\"}";
-    let points = recording.series("prometheus-other", name).unwrap().points;
+    let points = recording.find_series("prometheus-other", name).unwrap().points;
     let (first, last) = (points.iter().flat_map(|p| p.1).next().unwrap(), points.last().unwrap().1);
     assert!(first >= 0.0 && last.is_none(), "what has ended is missing: {points:?}");
     assert!(
-        recording.sources().all(|source| source != "prometheus-nobody"),
+        recording.source_names().all(|source| source != "prometheus-nobody"),
         "an exporter that is not there says nothing"
     );
     let events = events(&dyno, "d");
@@ -182,7 +185,7 @@ fn an_experiment_is_watched_with_its_workers() {
     let output = dyno.run(&["run", "e.yaml", "--out", "e"]);
     dyno.assert_ran(&output);
     let watched = "e/runs/cell0001-rep01";
-    let sources: Vec<String> = recording(&dyno, watched).sources().map(str::to_owned).collect();
+    let sources: Vec<String> = recording(&dyno, watched).source_names().map(str::to_owned).collect();
     assert_eq!(sources, ["database", "dyno", "host", "monitor", "server", "worker-1", "worker-2"]);
     let summary = dyno.summary(watched);
     let measured = phase(&summary, "measure");
@@ -328,7 +331,7 @@ fn exporters_are_scraped() {
     dyno.assert_ran(&output);
     let recording = recording(&dyno, "d");
     let last = |source: &str, name: &str| {
-        let series = recording.series(source, name).unwrap_or_else(|| panic!("no {name} in {source}"));
+        let series = recording.find_series(source, name).unwrap_or_else(|| panic!("no {name} in {source}"));
         series.points.iter().filter_map(|p| p.1).next_back().unwrap()
     };
     assert!(last("prometheus-node", "node_memory_MemTotal_bytes") > 1e6);
@@ -402,7 +405,7 @@ fn mongodb_is_watched() {
         dyno.assert_ran(&output);
         // What a server does not say is absent; that it was asked shows.
         let recording = recording(&dyno, "d");
-        let said = recording.names("database").count();
+        let said = recording.series_names("database").count();
         let events = events(&dyno, "d");
         let complained =
             events.iter().any(|(_, kind, text)| kind == "monitor" && text.starts_with("database: "));

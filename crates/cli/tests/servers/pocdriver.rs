@@ -162,11 +162,11 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     let changed = || {
         admin.find_one("c", &|out| {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "arr.0.0");
+            bson::put_head(out, kind::DOCUMENT, "arr.0.0");
             let test = bson::open(out);
-            bson::int32(out, "$gt", 0);
+            bson::put_int32(out, "$gt", 0);
             bson::close(out, test);
             bson::close(out, filter);
         })
@@ -176,7 +176,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     dyno.assert_ran(&updates);
     assert!(changed().unwrap().is_some(), "{}", stdout(&updates));
     // `_id` and the first three leaves.
-    let listed = admin.run_on("arrays", &|out| bson::string(out, "listIndexes", "c")).unwrap();
+    let listed = admin.run_on("arrays", &|out| bson::put_string(out, "listIndexes", "c")).unwrap();
     let names = String::from_utf8_lossy(&listed).into_owned();
     for name in ["fld0_1", "fld1_1", "fld2_1"] {
         assert!(names.contains(name), "no {name} in {}", names.escape_debug());
@@ -245,17 +245,17 @@ fn binary_fields_do_not_compress_and_updates_keep_the_type() {
     let opened = registry::parse(&server.uri("types")).unwrap().open(content, &|| false).unwrap();
     let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     let document = admin.find_one("c", &|_| {}).unwrap().unwrap();
-    let bytes = bson::find(&document, "bin").unwrap().as_bytes().unwrap().to_vec();
+    let bytes = bson::find_element(&document, "bin").unwrap().as_bytes().unwrap().to_vec();
     let different = bytes.iter().collect::<std::collections::BTreeSet<_>>().len();
     assert!(bytes.len() == 8192 && different > 250, "{} bytes, {different} different", bytes.len());
     for flags in ["-i 0 -u 10", "-i 0 -u 10 -m", "-v kuI -q 200"] {
         run(flags);
         let small = admin.find_one("c", &|out| {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "fld0");
+            bson::put_head(out, kind::DOCUMENT, "fld0");
             let test = bson::open(out);
-            bson::string(out, "$type", "int");
+            bson::put_string(out, "$type", "int");
             bson::close(out, test);
             bson::close(out, filter);
         });

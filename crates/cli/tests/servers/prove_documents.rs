@@ -64,18 +64,19 @@ fn one_copy_on_mongo_java_server() {
 type HeldRecords = Arc<Mutex<[BTreeMap<String, Vec<u8>>; 2]>>;
 
 fn text(document: &[u8], name: &str) -> Option<String> {
-    bson::find(document, name)?.as_str().map(str::to_owned)
+    bson::find_element(document, name)?.as_str().map(str::to_owned)
 }
 
 /// Keeps what is inserted: the primary all of it, the other all but each `loses`th.
 fn insert(held: &HeldRecords, command: &FakeCommand, loses: Option<usize>, out: &mut Vec<u8>) {
-    let concern = bson::path(&command.document, "writeConcern.w").and_then(|w| w.as_str().map(str::to_owned));
+    let concern = bson::element_at_path(&command.document, "writeConcern.w")
+        .and_then(|w| w.as_str().map(str::to_owned));
     assert_eq!(concern.as_deref(), Some("majority"), "copies are acknowledged by a majority");
-    assert!(bson::path(&command.document, "writeConcern.wtimeout").is_some());
-    let list = bson::find(&command.document, "documents").unwrap().as_document().unwrap().to_vec();
+    assert!(bson::element_at_path(&command.document, "writeConcern.wtimeout").is_some());
+    let list = bson::find_element(&command.document, "documents").unwrap().as_document().unwrap().to_vec();
     let mut held = held.lock().unwrap();
     let mut n = 0;
-    for document in bson::elements(&list).unwrap().flatten() {
+    for document in bson::read_elements(&list).unwrap().flatten() {
         let document = document.as_document().unwrap().to_vec();
         let id = text(&document, "_id").unwrap();
         held[0].insert(id.clone(), document.clone());
@@ -84,66 +85,67 @@ fn insert(held: &HeldRecords, command: &FakeCommand, loses: Option<usize>, out: 
         }
         n += 1;
     }
-    bson::int32(out, "n", n);
+    bson::put_int32(out, "n", n);
 }
 
 /// Finds by a list of `_id`s.
 fn find(held: &BTreeMap<String, Vec<u8>>, command: &FakeCommand, out: &mut Vec<u8>) {
-    let ids = bson::path(&command.document, "filter._id.$in").unwrap().as_document().unwrap().to_vec();
-    bson::head(out, kind::DOCUMENT, "cursor");
+    let ids =
+        bson::element_at_path(&command.document, "filter._id.$in").unwrap().as_document().unwrap().to_vec();
+    bson::put_head(out, kind::DOCUMENT, "cursor");
     let cursor = bson::open(out);
-    bson::head(out, kind::ARRAY, "firstBatch");
+    bson::put_head(out, kind::ARRAY, "firstBatch");
     let list = bson::open(out);
-    let asked = bson::elements(&ids).unwrap().flatten().filter_map(|id| id.as_str().map(str::to_owned));
+    let asked = bson::read_elements(&ids).unwrap().flatten().filter_map(|id| id.as_str().map(str::to_owned));
     for (at, document) in asked.filter_map(|id| held.get(&id).cloned()).enumerate() {
-        bson::document(out, &at.to_string(), &document);
+        bson::put_document(out, &at.to_string(), &document);
     }
     bson::close(out, list);
-    bson::int64(out, "id", 0);
-    bson::string(out, "ns", "proofs.x");
+    bson::put_int64(out, "id", 0);
+    bson::put_string(out, "ns", "proofs.x");
     bson::close(out, cursor);
 }
 
 fn member(out: &mut Vec<u8>, at: usize, fields: &dyn Fn(&mut Vec<u8>)) {
-    bson::item(out, kind::DOCUMENT, at as u32);
+    bson::put_item_head(out, kind::DOCUMENT, at as u32);
     let document = bson::open(out);
     fields(out);
     bson::close(out, document);
 }
 
 fn status(names: &[String], out: &mut Vec<u8>) {
-    bson::head(out, kind::ARRAY, "members");
+    bson::put_head(out, kind::ARRAY, "members");
     let list = bson::open(out);
     for (at, name) in names.iter().enumerate() {
         member(out, at, &|out| {
-            bson::string(out, "name", name);
-            bson::string(out, "stateStr", ["PRIMARY", "SECONDARY"][at]);
+            bson::put_string(out, "name", name);
+            bson::put_string(out, "stateStr", ["PRIMARY", "SECONDARY"][at]);
         });
     }
     bson::close(out, list);
-    bson::head(out, kind::DOCUMENT, "optimes");
+    bson::put_head(out, kind::DOCUMENT, "optimes");
     let optimes = bson::open(out);
-    bson::head(out, kind::DOCUMENT, "appliedOpTime");
+    bson::put_head(out, kind::DOCUMENT, "appliedOpTime");
     let applied = bson::open(out);
-    bson::head(out, kind::TIMESTAMP, "ts");
+    bson::put_head(out, kind::TIMESTAMP, "ts");
     out.extend_from_slice(&7u64.to_le_bytes());
     bson::close(out, applied);
     bson::close(out, optimes);
 }
 
 fn config(names: &[String], out: &mut Vec<u8>) {
-    bson::head(out, kind::DOCUMENT, "config");
+    bson::put_head(out, kind::DOCUMENT, "config");
     let config = bson::open(out);
-    bson::head(out, kind::ARRAY, "members");
+    bson::put_head(out, kind::ARRAY, "members");
     let list = bson::open(out);
     for (at, name) in names.iter().enumerate() {
         member(out, at, &|out| {
-            bson::string(out, "host", name);
-            bson::int32(out, "votes", 1);
+            bson::put_string(out, "host", name);
+            bson::put_int32(out, "votes", 1);
         });
     }
     bson::close(out, list);
-    bson::boolean(out, "writeConcernMajorityJournalDefault", true);
+    bson::put_boolean(out, "writeConcernMajorityJournalDefault", true);
     bson::close(out, config);
 }
 
@@ -159,21 +161,21 @@ fn replica_set(loses: Option<usize>) -> (String, HeldRecords) {
                     let names = names.wait();
                     match command.name().as_str() {
                         "hello" | "isMaster" => {
-                            bson::boolean(out, "isWritablePrimary", number == 0);
+                            bson::put_boolean(out, "isWritablePrimary", number == 0);
                             return hello(&names[0], names, &me, out);
                         }
-                        "buildInfo" => bson::string(out, "version", "8.0.0"),
+                        "buildInfo" => bson::put_string(out, "version", "8.0.0"),
                         "replSetGetStatus" => status(names, out),
                         "replSetGetConfig" => config(names, out),
                         "insert" if number == 0 => insert(&held, command, loses, out),
                         "insert" => return error(10_107, "not primary (NotWritablePrimary)", out),
                         "find" => find(&held.lock().unwrap()[number], command, out),
-                        "count" => bson::int32(out, "n", held.lock().unwrap()[number].len() as i32),
+                        "count" => bson::put_int32(out, "n", held.lock().unwrap()[number].len() as i32),
                         "drop" => held.lock().unwrap().iter_mut().for_each(BTreeMap::clear),
                         "createIndexes" | "serverStatus" | "getDefaultRWConcern" => {}
                         other => return error(59, &format!("no such command: '{other}'"), out),
                     }
-                    bson::double(out, "ok", 1.0);
+                    bson::put_double(out, "ok", 1.0);
                 })
             })
         })

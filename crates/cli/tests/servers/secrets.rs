@@ -454,11 +454,11 @@ fn a_password_of_mongod_is_nowhere() {
         registry::parse(&format!("mongodb://{place}/test")).unwrap().open(content, &|| false).unwrap();
     let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     let made = admin.run_on("admin", &|out| {
-        bson::string(out, "createUser", "me");
-        bson::string(out, "pwd", SECRET);
-        bson::head(out, kind::ARRAY, "roles");
+        bson::put_string(out, "createUser", "me");
+        bson::put_string(out, "pwd", SECRET);
+        bson::put_head(out, kind::ARRAY, "roles");
         let list = bson::open(out);
-        bson::item(out, kind::STRING, 0);
+        bson::put_item_head(out, kind::STRING, 0);
         out.extend_from_slice(&5_i32.to_le_bytes());
         out.extend_from_slice(b"root\0");
         bson::close(out, list);

@@ -61,14 +61,14 @@ fn data_and_transactions_are_those_of_the_original() {
             assert_eq!(admin.count(collection).unwrap(), 200, "{name}: {text}");
         }
         let second = admin.find_one("sbtest2", &|out| {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let at = bson::open(out);
-            bson::int32(out, "_id", 7);
+            bson::put_int32(out, "_id", 7);
             bson::close(out, at);
         });
         let document = second.unwrap().expect("document 7");
-        assert_eq!(bson::find(&document, "c").unwrap().as_str().unwrap().len(), 119);
-        assert_eq!(bson::find(&document, "pad").unwrap().as_str().unwrap().len(), 59);
+        assert_eq!(bson::find_element(&document, "c").unwrap().as_str().unwrap().len(), 119);
+        assert_eq!(bson::find_element(&document, "pad").unwrap().as_str().unwrap().len(), 59);
         // Loading the same again meets duplicate keys, says so and goes on.
         let again = bench(&dyno, server, &["NUM_DOCUMENTS_PER_COLLECTION=200", "DOQUERY=no"]);
         assert_exit(&again, &[5]);

@@ -58,9 +58,9 @@ fn admin(server: &Mongo, database: &str) -> MongoAdmin {
 
 fn document(admin: &MongoAdmin, collection: &str, id: i32) -> Vec<u8> {
     let found = admin.find_one(collection, &|out| {
-        bson::head(out, kind::DOCUMENT, "filter");
+        bson::put_head(out, kind::DOCUMENT, "filter");
         let at = bson::open(out);
-        bson::int32(out, "_id", id);
+        bson::put_int32(out, "_id", id);
         bson::close(out, at);
     });
     found.unwrap().unwrap_or_else(|| panic!("{collection} has no document {id}"))
@@ -135,12 +135,12 @@ fn pocdriver_workers_have_threads_of_their_own() {
     assert_eq!(number("seconds, "), admin.count("c").unwrap(), "{text}");
     for thread in [9, 10, 11, 12, 13, 14, 15] {
         let found = admin.find_one("c", &|out| {
-            bson::head(out, kind::DOCUMENT, "filter");
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "_id");
+            bson::put_head(out, kind::DOCUMENT, "_id");
             let id = bson::open(out);
-            bson::int32(out, "w", thread);
-            bson::int32(out, "i", 0);
+            bson::put_int32(out, "w", thread);
+            bson::put_int32(out, "i", 0);
             bson::close(out, id);
             bson::close(out, filter);
         });

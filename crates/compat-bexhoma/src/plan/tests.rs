@@ -3,7 +3,7 @@ use crate::plan::flags::parse;
 use crate::plan::lower::LoweredExperiment;
 use crate::plan::lower::lower;
 use crate::plan::options::Options;
-use dyno_config::experiment::{ExperimentPlan, plan};
+use dyno_config::experiment::{ExperimentPlan, read_plan};
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerKind, Topology};
 use dyno_presets as presets;
@@ -33,7 +33,7 @@ fn seed(number: usize) -> LoweredExperiment {
 }
 
 fn planned(text: &str) -> ExperimentPlan {
-    plan(text, "x.yaml", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    read_plan(text, "x.yaml", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 fn small(more: &str) -> Result<LoweredExperiment, String> {
@@ -56,7 +56,7 @@ fn presets_are_the_seeds_five_commands() {
         assert_eq!((preset.cells.len(), lowered.cells.len()), (1, 1), "{name}");
         assert_eq!(bare(&preset), bare(&lowered), "{name}");
         for (word, kind) in [("redis", ServerKind::Redis), ("valkey", ServerKind::Valkey)] {
-            let other = plan(&text, &name, &[format!("server.kind={word}")]).unwrap();
+            let other = read_plan(&text, &name, &[format!("server.kind={word}")]).unwrap();
             assert_eq!(other.base.server.unwrap().kind, kind);
         }
     }
@@ -154,7 +154,7 @@ fn lists_nest_as_in_the_original() {
     let plan = planned(&lowered.text);
     assert_eq!((plan.cells.len(), plan.runs.len()), (16 * 16, 16 * 16 * 2));
     let cell = &plan.cells[16 + 2];
-    assert_eq!(cell.label(), "configuration=Dragonfly-1 client=3");
+    assert_eq!(cell.levels_label(), "configuration=Dragonfly-1 client=3");
     assert_eq!(cell.spec.server.as_ref().unwrap().kind, ServerKind::Dragonfly);
     assert_eq!((cell.spec.phases.load.workers, cell.spec.phases.measure.workers), (Some(2), Some(3)));
 }
@@ -253,7 +253,7 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
 fn on_this_host_volumes_are_folders() {
     let lowered = small("--local -rst shared --scale 1000 --resultfolder there").unwrap();
     let data = planned(&lowered.text).base.server.unwrap().data;
-    assert_eq!(data.path.unwrap().of(0).to_str(), Some("there/volumes"));
+    assert_eq!(data.path.unwrap().of_process(0).to_str(), Some("there/volumes"));
     let volume = data.volume.unwrap();
     assert_eq!((volume.name.as_str(), volume.reuse), ("redis-ycsb-1-of-1000", Reuse::Matching));
     let several = small("--local -rst shared -dbms Valkey").unwrap();

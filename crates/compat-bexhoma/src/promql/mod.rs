@@ -119,19 +119,19 @@ impl Evaluation<'_> {
     /// Series of a name: those of exporters, or dyno's own of databases.
     fn series(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<RecordedSeries>, QueryError> {
         let mut found = Vec::new();
-        for source in self.recording.sources() {
-            for full in self.recording.names(source) {
+        for source in self.recording.source_names() {
+            for full in self.recording.series_names(source) {
                 let (bare, labels) = full.split_once('{').unwrap_or((full, ""));
                 if bare == name && matchers.iter().all(|matcher| matches(labels, matcher)) {
-                    found.extend(self.recording.series(source, full));
+                    found.extend(self.recording.find_series(source, full));
                 }
             }
         }
         let short = ["redis_", "dragonfly_"].iter().find_map(|prefix| name.strip_prefix(prefix));
         let ours = OURS.iter().find(|(theirs, _)| Some(*theirs) == short);
         if let (true, true, Some((_, ours))) = (found.is_empty(), matchers.is_empty(), ours) {
-            let databases = self.recording.sources().filter(|source| source.starts_with("database"));
-            found.extend(databases.filter_map(|source| self.recording.series(source, ours)));
+            let databases = self.recording.source_names().filter(|source| source.starts_with("database"));
+            found.extend(databases.filter_map(|source| self.recording.find_series(source, ours)));
         }
         match found.is_empty() {
             true => Err(QueryError::NotRecorded(name.to_owned())),
@@ -163,7 +163,7 @@ impl Evaluation<'_> {
             Expr::Series { name, window: true, .. } => Err(QueryError::BareWindow(name.clone())),
             Expr::Series { name, matchers, .. } => {
                 let value = |series: RecordedSeries| match instant {
-                    Instant::Increase => series.increase(from, to),
+                    Instant::Increase => series.increase_over(from, to),
                     Instant::At(at) => {
                         let mut known =
                             series.points.iter().filter(|(then, value)| *then <= at && value.is_some());
@@ -206,8 +206,8 @@ impl Evaluation<'_> {
         if let Expr::Series { name, matchers, window: true } = inner {
             let (from, to) = self.boundaries;
             let value = |series: &RecordedSeries| match function {
-                "increase" => series.increase(from, to),
-                _ => series.rate(from, to),
+                "increase" => series.increase_over(from, to),
+                _ => series.rate_between(from, to),
             };
             let values: Vec<f64> = self.series(name, matchers)?.iter().filter_map(value).collect();
             return match values.is_empty() {

@@ -107,12 +107,12 @@ impl ServerAddress {
                 value: socket.clone(),
                 expected: "the path of a socket",
             };
-            return Ok(percent::encode(path.ok_or_else(refused)?, PATH));
+            return Ok(percent::percent_encode(path.ok_or_else(refused)?, PATH));
         }
         if self.host.is_empty() {
             return Err(BenchmarkRefusal::Value { flag: "-h", value: String::new(), expected: "a host" });
         }
-        let host = percent::encode(&self.host, HOST);
+        let host = percent::percent_encode(&self.host, HOST);
         Ok(if host.contains(':') {
             format!("[{host}]:{}", self.port)
         } else {
@@ -122,8 +122,8 @@ impl ServerAddress {
 
     pub fn login(&self) -> String {
         let Some(password) = &self.password else { return String::new() };
-        let user = percent::encode(self.user.as_deref().unwrap_or_default(), RESERVED);
-        format!("{user}:{}@", percent::encode(password, RESERVED))
+        let user = percent::percent_encode(self.user.as_deref().unwrap_or_default(), RESERVED);
+        format!("{user}:{}@", percent::percent_encode(password, RESERVED))
     }
 
     pub fn tls_options(&self) -> Result<Vec<(&'static str, String)>, BenchmarkRefusal> {

@@ -34,8 +34,10 @@ pub(super) fn uri(args: &Args, notes: &mut Vec<String>) -> Result<String, Benchm
     if let Some(database) = database(args, notes)? {
         options.push(("db", database.to_string()));
     }
-    let pairs: Vec<String> =
-        options.iter().map(|(name, value)| format!("{name}={}", percent::encode(value, PATH))).collect();
+    let pairs: Vec<String> = options
+        .iter()
+        .map(|(name, value)| format!("{name}={}", percent::percent_encode(value, PATH)))
+        .collect();
     let mark = if pairs.is_empty() { "" } else { "?" };
     Ok(format!("{scheme}://{}{}{mark}{}", address.login(), address.place()?, pairs.join("&")))
 }

@@ -15,7 +15,7 @@ pub(super) struct Layers {
 
 impl Layers {
     pub fn set(&mut self, name: &str, value: &str, source: Source) {
-        self.settings.set(name, value, source);
+        self.settings.set_property(name, value, source);
         self.order.retain(|known| known != name);
         self.order.push(name.to_owned());
     }

@@ -133,7 +133,7 @@ fn dialect(layers: &Layers, overrides: &Overrides) -> Result<Dialect, BadSetting
     let (server, uri) = (file("MONGO_SERVER") || file("MONGO_PORT"), file("URI"));
     if server && uri {
         let why = "either URI or MONGO_SERVER and MONGO_PORT, not both";
-        return Err(layers.settings.refuse("URI", why));
+        return Err(layers.settings.refuse_value("URI", why));
     }
     let old =
         |v: &&crate::plan::variables::Variable| v.known == KnownVersions::Old && layers.get(v.name).is_some();
@@ -162,7 +162,7 @@ impl VariableReader {
     }
 
     fn refuse(&self, key: &str, expected: &str) -> BadSetting {
-        self.layers.settings.blame(BadProperty::new(key, self.text(key), expected))
+        self.layers.settings.blame_source(BadProperty::new(key, self.text(key), expected))
     }
 
     fn whole(&self, key: &str, least: i64, most: i64) -> Result<i64, BadSetting> {
@@ -222,7 +222,7 @@ impl VariableReader {
             streams: if overrides.independent { Streams::Transactions } else { Streams::Threads },
             faithful: overrides.faithful,
         };
-        config.check().map_err(|bad| self.layers.settings.blame(bad))?;
+        config.check().map_err(|bad| self.layers.settings.blame_source(bad))?;
         Ok(config)
     }
 
@@ -348,11 +348,11 @@ impl VariableReader {
         let of_dialect = |name: &&str| variable(name).is_none_or(|v| v.known != foreign);
         let defaults: Vec<(&str, &str)> =
             names().filter(of_dialect).map(|name| (name, self.default(name))).collect();
-        self.layers.settings.provenance(defaults, mask_value)
+        self.layers.settings.list_provenance(defaults, mask_value)
     }
 }
 
 /// A text as a part of a URI.
 fn escaped(text: &str) -> String {
-    percent::encode(text, percent::RESERVED)
+    percent::percent_encode(text, percent::RESERVED)
 }

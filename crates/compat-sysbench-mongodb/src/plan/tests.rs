@@ -89,7 +89,7 @@ fn the_configuration_of_2015() {
     assert_eq!((plan.run_seconds, plan.feedback_seconds, plan.feedback_inserts), (10_800, Some(10), None));
     assert_eq!(plan.uri, "mongodb://db.example:27018/?w=1");
     assert_eq!((plan.database.as_str(), plan.server.as_str()), ("sbtest", "db.example:27018"));
-    assert!(plan.load && plan.query && config.counts.commands() == 18);
+    assert!(plan.load && plan.query && config.counts.count_commands() == 18);
     assert_eq!(plan.log_name(BenchmarkPhase::Execute), "mongoSysbenchExecute-640-1000000-64.txt");
     assert_eq!(plan.log_name(BenchmarkPhase::Load), "mongoSysbenchLoad-640-1000000-24.txt");
     assert_eq!(plan.notes.len(), 2, "{:?}", plan.notes);

@@ -17,21 +17,21 @@ impl Config {
     pub fn parse(text: &str, path: &str, shipped: bool) -> Result<Config, TreeError> {
         let tree = Node::parse(text, path)?;
         let Some(entries) = tree.entries() else {
-            return Err(tree.error("", "expected sections such as `*_90read10update: {THREADS: 64}`"));
+            return Err(tree.error_at("", "expected sections such as `*_90read10update: {THREADS: 64}`"));
         };
         let mut sections = Vec::new();
         for (glob, section) in entries {
             let Some(pairs) = section.entries() else {
-                return Err(section.error(glob, "expected a mapping of variables to values"));
+                return Err(section.error_at(glob, "expected a mapping of variables to values"));
             };
             let mut values = Vec::new();
             for (name, value) in pairs {
                 let text = match &value.value {
                     Value::Null => String::new(),
                     Value::List(_) | Value::Map(_) => {
-                        return Err(value.error(&format!("{glob}.{name}"), "expected one value"));
+                        return Err(value.error_at(&format!("{glob}.{name}"), "expected one value"));
                     }
-                    _ => value.label(),
+                    _ => value.to_label(),
                 };
                 values.push((name.clone(), text));
             }

@@ -7,7 +7,7 @@ use crate::plan::lower::options::LowerOptions;
 use crate::plan::lower::options::Rig;
 use crate::plan::lower::options::SshRig;
 use crate::plan::*;
-use dyno_config::experiment::{Experiment, plan};
+use dyno_config::experiment::{Experiment, read_plan};
 use serde_json::json;
 
 fn lowered(sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
@@ -31,7 +31,7 @@ fn lowered(sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
 
 fn experiment(sets: &[&str], rig: Rig) -> Experiment {
     let lowered = lowered(sets, rig).unwrap();
-    plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
+    read_plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
 }
 
 fn two_groups() -> Rig {

@@ -7,7 +7,7 @@ use crate::plan::lower::lower;
 use crate::plan::lower::options::LowerOptions;
 use crate::plan::sets::covering;
 use crate::plan::*;
-use dyno_config::experiment::plan;
+use dyno_config::experiment::read_plan;
 use dyno_config::server::placement::Policy;
 
 fn asked<'a>(
@@ -26,7 +26,7 @@ fn lowered(name: &str, reading: Reading) -> LoweredCase {
 }
 
 fn experiment(lowered: &LoweredCase) -> dyno_config::experiment::Experiment {
-    plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
+    read_plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
 }
 
 fn set(text: &str) -> Vec<String> {
@@ -326,7 +326,7 @@ fn placement_and_mongod() {
     let server = spec.server.unwrap();
     assert_eq!(server.placement.numactl.as_deref(), Some("-N 1"));
     assert_eq!(server.cache.unwrap().to_string(), "1536MiB");
-    assert_eq!(server.data.path.unwrap().all().len(), 2);
+    assert_eq!(server.data.path.unwrap().all_paths().len(), 2);
     assert_eq!(server.members, Some(1));
     assert_eq!(server.journal, None);
     assert!(lower_with(Reading::V23, &["NUMACTL_OPTION=3"]).unwrap_err().contains("0 to 2"));
@@ -347,7 +347,7 @@ fn best_known_configurations() {
         ("bkm-m6i.16xlarge", 8, Policy::Node),
     ] {
         let text = best_known(name).unwrap().experiment().unwrap();
-        let spec = plan(&text, name, &[]).unwrap().base;
+        let spec = read_plan(&text, name, &[]).unwrap().base;
         let server = spec.server.unwrap();
         assert_eq!((server.instances, server.placement.policy), (pairs, policy), "{name}");
         assert_eq!(spec.phases.measure.users, Some(64));

@@ -90,12 +90,12 @@ fn row(key: &str) -> MemcachedProperty {
 }
 
 fn refuse(settings: &PropertySettings, key: &str) -> BadSetting {
-    settings.refuse(key, row(key).2)
+    settings.refuse_value(key, row(key).2)
 }
 
 /// The value of `key` without surrounding white space, unless nothing is left of it.
 fn word<'a>(settings: &'a PropertySettings, key: &str) -> Option<&'a str> {
-    settings.text(key).map(str::trim).filter(|value| !value.is_empty())
+    settings.text_of(key).map(str::trim).filter(|value| !value.is_empty())
 }
 
 /// Reads the target.
@@ -139,9 +139,9 @@ pub(super) fn target(
 
 fn timeout_ns(settings: &PropertySettings) -> Result<Option<u64>, BadSetting> {
     let key = "memcached.opTimeoutMillis";
-    let own = PropertyReader::new(&mut settings.lookup()).count(key, 60_000, 0..=MOST_MS);
+    let own = PropertyReader::new(&mut settings.property_lookup()).count(key, 60_000, 0..=MOST_MS);
     let own_ns = own.map_err(|_| refuse(settings, key))? * 1_000_000;
-    let ns = match settings.text("dyno.timeout") {
+    let ns = match settings.text_of("dyno.timeout") {
         Some(_) => duration_ns(settings, "dyno.timeout")?,
         None => own_ns,
     };
@@ -158,7 +158,7 @@ fn from_uri(uri: &str, settings: &PropertySettings) -> Result<MemcachedOptions, 
             Err(refused) => refused.0,
             Ok(_) => "its password has a % that is not followed by two hex digits".to_owned(),
         };
-        settings.refuse("memcached.uri", format!("a URI of a memcached target; {why}"))
+        settings.refuse_value("memcached.uri", format!("a URI of a memcached target; {why}"))
     })
 }
 
@@ -173,11 +173,11 @@ fn from_properties(settings: &PropertySettings) -> Result<MemcachedOptions, BadS
     let mut options = MemcachedOptions::from_uri(&uri).map_err(|_| refuse(settings, "memcached.hosts"))?;
     let mut set = |key: &str, option: &str, value: &str| {
         options
-            .set(option, value)
-            .map_err(|refused| settings.refuse(key, format!("{}; {}", row(key).2, refused.0)))
+            .set_option(option, value)
+            .map_err(|refused| settings.refuse_value(key, format!("{}; {}", row(key).2, refused.0)))
     };
     // Keys are the table's name and YCSB's key.
-    let table = PropertyReader::new(&mut settings.lookup()).text("table", "usertable");
+    let table = PropertyReader::new(&mut settings.property_lookup()).read_text("table", "usertable");
     set("table", "prefix", &format!("{table}-"))?;
     for (key, option) in [
         ("memcached.objectExpirationTime", "expiry"),
@@ -200,7 +200,7 @@ mod tests {
     fn bound(pairs: &[(&str, &str)]) -> Result<BoundTarget, String> {
         let mut settings = PropertySettings::new();
         for (key, value) in pairs {
-            settings.set(key, *value, Source::CommandLine);
+            settings.set_property(key, *value, Source::CommandLine);
         }
         resolve(Binding::Memcached, &settings).map_err(|bad| bad.to_string())
     }

@@ -133,7 +133,7 @@ pub fn resolve(binding: Binding, settings: &PropertySettings) -> Result<BoundTar
     let mut notes = Vec::new();
     let store = |uri| BindingTarget::Store { uri };
     if !matches!(binding, Binding::Mongo | Binding::MongoAsync) && mongodb::wants_official(settings)? {
-        return Err(settings.refuse("dyno.client", "wire: the official driver is MongoDB's"));
+        return Err(settings.refuse_value("dyno.client", "wire: the official driver is MongoDB's"));
     }
     let target = match binding {
         Binding::Redis => redis::target(settings, &mut notes)?,
@@ -173,7 +173,7 @@ pub const ENVIRONMENT: [(&str, &str); 4] = [
 pub fn take_environment(settings: &mut PropertySettings, lookup: impl Fn(&str) -> Option<String>) {
     for (variable, key) in ENVIRONMENT {
         if let Some(value) = lookup(variable) {
-            settings.set(key, value, Source::Environment { variable: variable.to_owned() });
+            settings.set_property(key, value, Source::Environment { variable: variable.to_owned() });
         }
     }
 }
@@ -221,14 +221,14 @@ mod tests {
     fn the_environment_stands_between_files_and_the_command_line() {
         let mut settings = PropertySettings::new();
         let line = Source::File { path: "f".into(), line: 1 };
-        settings.set("redis.password", "file", line);
-        settings.set("redis.user", "typed", Source::CommandLine);
+        settings.set_property("redis.password", "file", line);
+        settings.set_property("redis.user", "typed", Source::CommandLine);
         take_environment(&mut settings, |name| {
             Some(format!("from {name}")).filter(|_| !name.ends_with("URI") && !name.ends_with("URL"))
         });
-        assert_eq!(settings.text("redis.password"), Some("from DYNO_REDIS_PASSWORD"));
-        assert_eq!(settings.text("redis.user"), Some("typed"));
+        assert_eq!(settings.text_of("redis.password"), Some("from DYNO_REDIS_PASSWORD"));
+        assert_eq!(settings.text_of("redis.user"), Some("typed"));
         assert_eq!(settings.get("redis.password").unwrap().source.to_string(), "$DYNO_REDIS_PASSWORD");
-        assert_eq!(settings.text("redis.uri"), None);
+        assert_eq!(settings.text_of("redis.uri"), None);
     }
 }

@@ -59,10 +59,10 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
 
 /// Returns whether the official driver is asked for.
 pub(super) fn wants_official(settings: &PropertySettings) -> Result<bool, BadSetting> {
-    match settings.text("dyno.client").map_or("wire", str::trim) {
+    match settings.text_of("dyno.client").map_or("wire", str::trim) {
         "wire" => Ok(false),
         "official" => Ok(true),
-        _ => Err(settings.refuse("dyno.client", "wire or official")),
+        _ => Err(settings.refuse_value("dyno.client", "wire or official")),
     }
 }
 
@@ -85,7 +85,7 @@ fn with_option(uri: &str, name: &str, value: &str) -> String {
 
 /// Reads the target of the official driver, which reads the URI by itself: what properties say becomes options of it.
 fn official(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
-    let own = settings.text("mongodb.url").map(str::trim);
+    let own = settings.text_of("mongodb.url").map(str::trim);
     let mut uri = own.unwrap_or("mongodb://localhost:27017/ycsb").to_owned();
     let set = uri_options(&uri);
     let sets = |names: &[&str]| set.iter().any(|option| names.contains(&option.as_str()));
@@ -112,14 +112,14 @@ fn official(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<Bind
     let place = place.split('?').next().unwrap_or_default();
     let named =
         place.rsplit_once('@').map_or(place, |(_, hosts)| hosts).split_once('/').map_or("", |(_, d)| d);
-    let database = settings.text("mongodb.database").filter(|name| !name.is_empty());
+    let database = settings.text_of("mongodb.database").filter(|name| !name.is_empty());
     let database = match database.unwrap_or(named) {
         "admin" => Some("ycsb".to_owned()),
         _ => database.map(str::to_owned),
     };
-    let upsert = PropertyReader::new(&mut settings.lookup())
-        .flag("mongodb.upsert", false)
-        .map_err(|bad| settings.blame(bad))?;
+    let upsert = PropertyReader::new(&mut settings.property_lookup())
+        .read_flag("mongodb.upsert", false)
+        .map_err(|bad| settings.blame_source(bad))?;
     let ns = duration_ns(settings, "dyno.timeout")?;
     Ok(BindingTarget::Official { uri, database, upsert, timeout_ns: (ns > 0).then_some(ns) })
 }
@@ -132,28 +132,28 @@ pub(super) fn target(
     if wants_official(settings)? {
         return official(settings, notes);
     }
-    let uri = settings.text("mongodb.url").map_or("mongodb://localhost:27017/ycsb?w=1", str::trim);
+    let uri = settings.text_of("mongodb.url").map_or("mongodb://localhost:27017/ycsb?w=1", str::trim);
     let mut options = MongoOptions::from_uri(uri).map_err(|refused| {
         // The refusal may quote the URI: ask again without the password.
         let why = match MongoOptions::from_uri(&mask_value("mongodb.url", uri)) {
             Err(masked) => masked.0,
             Ok(_) => refused.0,
         };
-        settings.refuse("mongodb.url", format!("{URL}; {why}"))
+        settings.refuse_value("mongodb.url", format!("{URL}; {why}"))
     })?;
-    if let Some(database) = settings.text("mongodb.database").filter(|name| !name.is_empty()) {
+    if let Some(database) = settings.text_of("mongodb.database").filter(|name| !name.is_empty()) {
         options.database = database.to_owned();
     }
     if options.database == "admin" {
         options.database = "ycsb".into();
     }
-    let own_url = settings.text("mongodb.url").is_some();
+    let own_url = settings.text_of("mongodb.url").is_some();
     take_write_concern(&mut options, settings, own_url, notes)?;
     take_read_preference(&mut options, settings)?;
-    options.upsert = PropertyReader::new(&mut settings.lookup())
-        .flag("mongodb.upsert", false)
-        .map_err(|bad| settings.blame(bad))?;
-    options.check().map_err(|refused| settings.refuse("mongodb.url", refused.0))?;
+    options.upsert = PropertyReader::new(&mut settings.property_lookup())
+        .read_flag("mongodb.upsert", false)
+        .map_err(|bad| settings.blame_source(bad))?;
+    options.check().map_err(|refused| settings.refuse_value("mongodb.url", refused.0))?;
     if !options.unused.is_empty() {
         notes.push(format!("mongodb.url: {} has no effect here", options.unused.join(", ")));
     }
@@ -178,7 +178,7 @@ fn take_write_concern(
 
 /// `mongodb.writeConcern`: its name and what it means.
 fn named_concern(settings: &PropertySettings) -> Result<Option<(&str, WriteConcern)>, BadSetting> {
-    let Some(name) = settings.text("mongodb.writeConcern").map(str::trim).filter(|n| !n.is_empty()) else {
+    let Some(name) = settings.text_of("mongodb.writeConcern").map(str::trim).filter(|n| !n.is_empty()) else {
         return Ok(None);
     };
     let of = |w: &str, journal| WriteConcern { w: Some(w.into()), journal, timeout_ms: None };
@@ -190,11 +190,11 @@ fn named_concern(settings: &PropertySettings) -> Result<Option<(&str, WriteConce
         "errors_ignored" | "unacknowledged" => {
             let expected = "acknowledged, journaled, replica_acknowledged or majority: unacknowledged writes have no \
                             reply that could be measured";
-            return Err(settings.refuse("mongodb.writeConcern", expected));
+            return Err(settings.refuse_value("mongodb.writeConcern", expected));
         }
         _ => {
             let expected = "acknowledged, journaled, replica_acknowledged or majority";
-            return Err(settings.refuse("mongodb.writeConcern", expected));
+            return Err(settings.refuse_value("mongodb.writeConcern", expected));
         }
     };
     Ok(Some((name, concern)))
@@ -210,7 +210,8 @@ fn take_read_preference(options: &mut MongoOptions, settings: &PropertySettings)
 
 /// `mongodb.readPreference`.
 fn named_preference(settings: &PropertySettings) -> Result<Option<ReadPreference>, BadSetting> {
-    let Some(name) = settings.text("mongodb.readPreference").map(str::trim).filter(|n| !n.is_empty()) else {
+    let Some(name) = settings.text_of("mongodb.readPreference").map(str::trim).filter(|n| !n.is_empty())
+    else {
         return Ok(None);
     };
     let mode = match name {
@@ -221,7 +222,7 @@ fn named_preference(settings: &PropertySettings) -> Result<Option<ReadPreference
         "nearest" => ReadPreference::Nearest,
         _ => {
             let expected = "primary, primary_preferred, secondary, secondary_preferred or nearest";
-            return Err(settings.refuse("mongodb.readPreference", expected));
+            return Err(settings.refuse_value("mongodb.readPreference", expected));
         }
     };
     Ok(Some(mode))
@@ -235,7 +236,7 @@ mod tests {
     fn resolved(pairs: &[(&str, &str)]) -> Result<(MongoOptions, Vec<String>), BadSetting> {
         let mut settings = PropertySettings::new();
         for (key, value) in pairs {
-            settings.set(key, *value, Source::CommandLine);
+            settings.set_property(key, *value, Source::CommandLine);
         }
         let mut notes = Vec::new();
         match target(&settings, &mut notes)? {
@@ -260,9 +261,9 @@ mod tests {
     fn the_official_driver_gets_a_uri() {
         let resolve = |pairs: &[(&str, &str)]| {
             let mut settings = PropertySettings::new();
-            settings.set("dyno.client", "official", Source::CommandLine);
+            settings.set_property("dyno.client", "official", Source::CommandLine);
             for (key, value) in pairs {
-                settings.set(key, *value, Source::CommandLine);
+                settings.set_property(key, *value, Source::CommandLine);
             }
             let mut notes = Vec::new();
             match target(&settings, &mut notes).unwrap() {

@@ -100,7 +100,7 @@ pub(super) fn target(
     settings: &PropertySettings,
     notes: &mut Vec<String>,
 ) -> Result<BindingTarget, BadSetting> {
-    let options = match settings.text("redis.uri") {
+    let options = match settings.text_of("redis.uri") {
         Some(uri) => from_uri(uri.trim(), settings, notes)?,
         None => from_properties(settings, notes)?,
     };
@@ -109,13 +109,14 @@ pub(super) fn target(
 
 fn refuse(settings: &PropertySettings, key: &str) -> BadSetting {
     let accepted = ROWS.iter().find(|(name, ..)| *name == key).map_or("", |(_, _, accepted, _)| accepted);
-    settings.refuse(key, accepted)
+    settings.refuse_value(key, accepted)
 }
 
 fn timeout_ns(settings: &PropertySettings) -> Result<Option<u64>, BadSetting> {
-    let own = PropertyReader::new(&mut settings.lookup()).count("redis.timeout", TIMEOUT_MS, 0..=MOST_MS);
+    let own =
+        PropertyReader::new(&mut settings.property_lookup()).count("redis.timeout", TIMEOUT_MS, 0..=MOST_MS);
     let own_ns = own.map_err(|_| refuse(settings, "redis.timeout"))? * 1_000_000;
-    let ns = match settings.text("dyno.timeout") {
+    let ns = match settings.text_of("dyno.timeout") {
         Some(_) => duration_ns(settings, "dyno.timeout")?,
         None => own_ns,
     };
@@ -124,11 +125,13 @@ fn timeout_ns(settings: &PropertySettings) -> Result<Option<u64>, BadSetting> {
 
 /// The value of `key` without surrounding white space, unless nothing is left of it.
 fn word<'a>(settings: &'a PropertySettings, key: &str) -> Option<&'a str> {
-    settings.text(key).map(str::trim).filter(|value| !value.is_empty())
+    settings.text_of(key).map(str::trim).filter(|value| !value.is_empty())
 }
 
 fn flag(settings: &PropertySettings, key: &str) -> Result<bool, BadSetting> {
-    PropertyReader::new(&mut settings.lookup()).flag(key, false).map_err(|bad| settings.blame(bad))
+    PropertyReader::new(&mut settings.property_lookup())
+        .read_flag(key, false)
+        .map_err(|bad| settings.blame_source(bad))
 }
 
 fn from_uri(
@@ -146,7 +149,7 @@ fn from_uri(
             Err(refused) => refused.0,
             Ok(_) => "its password has a % that is not followed by two hex digits".to_owned(),
         };
-        settings.refuse("redis.uri", format!("a URI of a Redis target; {why}"))
+        settings.refuse_value("redis.uri", format!("a URI of a Redis target; {why}"))
     })?;
     let query = uri.split_once('?').map_or("", |(_, query)| query);
     let windowed = query.split('&').any(|pair| pair.replace('_', "-").starts_with("scan-window="));
@@ -188,14 +191,14 @@ fn set_plain(
     key: &str,
     name: &str,
 ) -> Result<(), BadSetting> {
-    match settings.text(key) {
-        Some(value) => options.set(name, value.trim()).map_err(|_| refuse(settings, key)),
+    match settings.text_of(key) {
+        Some(value) => options.set_option(name, value.trim()).map_err(|_| refuse(settings, key)),
         None => Ok(()),
     }
 }
 
 fn take_login(options: &mut RedisOptions, settings: &PropertySettings) {
-    let text = |key| settings.text(key).filter(|value| !value.is_empty()).map(str::to_owned);
+    let text = |key| settings.text_of(key).filter(|value| !value.is_empty()).map(str::to_owned);
     options.password = text("redis.password");
     options.user = text("redis.user");
 }
@@ -228,8 +231,8 @@ fn take_tls(options: &mut RedisOptions, settings: &PropertySettings) -> Result<(
 fn check(options: &RedisOptions, settings: &PropertySettings) -> Result<(), BadSetting> {
     let by_uri = settings.get("redis.uri").is_some();
     let refuse_part = |key: &str, why: &str| match by_uri {
-        true => settings.refuse("redis.uri", format!("a URI that agrees with itself; {why}")),
-        false => settings.refuse(key, why),
+        true => settings.refuse_value("redis.uri", format!("a URI that agrees with itself; {why}")),
+        false => settings.refuse_value(key, why),
     };
     if options.cluster && options.database != 0 {
         return Err(refuse_part("redis.db", "0, the only database of a cluster (redis.cluster=true)"));
@@ -250,7 +253,7 @@ fn addresses(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<Vec
         }
         return Ok(vec![Address::Unix(path.into())]);
     }
-    let port = PropertyReader::new(&mut settings.lookup()).count("redis.port", 6379, 1..=65_535);
+    let port = PropertyReader::new(&mut settings.property_lookup()).count("redis.port", 6379, 1..=65_535);
     let port = port.map_err(|_| refuse(settings, "redis.port"))? as u16;
     let hosts = word(settings, "redis.host").ok_or_else(|| refuse(settings, "redis.host"))?;
     let all: Option<Vec<Address>> = hosts.split(',').map(|host| address(host.trim(), port)).collect();

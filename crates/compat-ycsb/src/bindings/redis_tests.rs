@@ -8,7 +8,7 @@ use dyno_db_redis::protocol::{Index, RecordLayout};
 fn settings(pairs: &[(&str, &str)]) -> PropertySettings {
     let mut settings = PropertySettings::new();
     for (i, (key, value)) in pairs.iter().enumerate() {
-        settings.set(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
+        settings.set_property(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
     }
     settings
 }

@@ -54,21 +54,21 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
 /// The URI of the store with this scheme.
 pub(super) fn file_uri(scheme: &str, settings: &PropertySettings) -> Result<String, BadSetting> {
     let key = format!("{scheme}.path");
-    let other = if scheme == "rocksdb" { settings.text(ROCKSDB_DIR) } else { None };
-    let path = settings.text(&key).or(other).filter(|path| !path.trim().is_empty());
+    let other = if scheme == "rocksdb" { settings.text_of(ROCKSDB_DIR) } else { None };
+    let path = settings.text_of(&key).or(other).filter(|path| !path.trim().is_empty());
     let expected = || format!("{PATH}, such as -p {key}=/tmp/bench.{scheme}");
-    let path = path.ok_or_else(|| settings.refuse(&key, expected()))?;
+    let path = path.ok_or_else(|| settings.refuse_value(&key, expected()))?;
     if path.contains('\0') {
-        return Err(settings.refuse(&key, expected()));
+        return Err(settings.refuse_value(&key, expected()));
     }
     let mut uri = format!("{scheme}:{}", encode_path(path));
     let specs = kept().find(|kind| kind.scheme == scheme).map_or(&[][..], |kind| kind.options);
     let mut options = Vec::new();
     for spec in specs {
         let key = format!("{scheme}.{}", spec.name);
-        let Some(value) = settings.text(&key).map(str::trim) else { continue };
+        let Some(value) = settings.text_of(&key).map(str::trim) else { continue };
         if !plausible(spec, value) {
-            return Err(settings.refuse(&key, spec.values));
+            return Err(settings.refuse_value(&key, spec.values));
         }
         options.push((spec.name, value.to_owned()));
     }
@@ -91,12 +91,12 @@ fn plausible(spec: &OptionSpec, value: &str) -> bool {
 
 /// The URI of YCSB's mock.
 pub(super) fn basic_uri(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<String, BadSetting> {
-    let mut lookup = settings.lookup();
+    let mut lookup = settings.property_lookup();
     let mut r = PropertyReader::new(&mut lookup);
-    let blame = |bad| settings.blame(bad);
+    let blame = |bad| settings.blame_source(bad);
     let mut options = Vec::new();
     for (key, name) in [("basicdb.verbose", "verbose"), ("basicdb.randomizedelay", "randomizedelay")] {
-        let value = r.flag(key, true).map_err(blame)?;
+        let value = r.read_flag(key, true).map_err(blame)?;
         if settings.get(key).is_some() {
             options.push((name, value.to_string()));
         }
@@ -105,7 +105,7 @@ pub(super) fn basic_uri(settings: &PropertySettings, notes: &mut Vec<String>) ->
     if delay_ms > 0 {
         options.push(("simulatedelay", format!("{delay_ms}ms")));
     }
-    if r.flag("basicdb.count", false).map_err(blame)? {
+    if r.read_flag("basicdb.count", false).map_err(blame)? {
         notes
             .push("basicdb.count=true has no effect: this mock does not count operations per key".to_owned());
     }
@@ -133,7 +133,7 @@ fn encode_path(path: &str) -> String {
 /// Percent-encodes everything but letters, digits and what has no meaning in a store's URI.
 fn encode(text: &str) -> String {
     const SET: &AsciiSet = &RESERVED.remove(b'/').remove(b':').remove(b'@').remove(b'+').remove(b',');
-    percent::encode(text, SET)
+    percent::percent_encode(text, SET)
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     fn bound(binding: Binding, pairs: &[(&str, &str)]) -> Result<(String, Vec<String>), String> {
         let mut settings = PropertySettings::new();
         for (key, value) in pairs {
-            settings.set(key, *value, Source::CommandLine);
+            settings.set_property(key, *value, Source::CommandLine);
         }
         let bound = resolve(binding, &settings).map_err(|bad| bad.to_string())?;
         match bound.target {

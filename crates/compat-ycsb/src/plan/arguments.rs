@@ -89,21 +89,23 @@ impl Taken {
             "-p" => {
                 let pair = value.split_once('=').filter(|(key, _)| !key.is_empty());
                 let (key, value) = pair.ok_or_else(|| YcsbError::NotAPair { given: value.to_owned() })?;
-                self.settings.set(key, value, Source::CommandLine);
+                self.settings.set_property(key, value, Source::CommandLine);
             }
-            "-db" => self.settings.set("db", value, source),
-            "-l" => self.settings.set("label", value, source),
-            "-table" => self.settings.set("table", value, source),
+            "-db" => self.settings.set_property("db", value, source),
+            "-l" => self.settings.set_property("label", value, source),
+            "-table" => self.settings.set_property("table", value, source),
             "-threads" => {
                 let threads = number(name, value, 1, CONNECTIONS as u64)?;
-                self.settings.set("threadcount", threads, source);
+                self.settings.set_property("threadcount", threads, source);
             }
             // No rate, as YCSB takes it.
             "-target" if value.trim().parse().is_ok_and(|target: i64| target < 0) => {
-                self.settings.set("target", "0", source);
+                self.settings.set_property("target", "0", source);
             }
-            "-target" => self.settings.set("target", number(name, value, 0, OPERATIONS_PER_S)?, source),
-            "--client" => self.settings.set("dyno.client", value, source),
+            "-target" => {
+                self.settings.set_property("target", number(name, value, 0, OPERATIONS_PER_S)?, source)
+            }
+            "--client" => self.settings.set_property("dyno.client", value, source),
             "--out" if value.is_empty() => return Err(YcsbError::NoValue { flag: name }),
             "--out" => self.extras.out = Some(value.into()),
             _ => self.notes.push(format!("{name} is ignored: there is no Java here")),
@@ -114,7 +116,7 @@ impl Taken {
     /// A flag without a value.
     fn switch(&mut self, name: &str) {
         match name {
-            "-s" => self.settings.set("status", "true", Source::Option { flag: name.to_owned() }),
+            "-s" => self.settings.set_property("status", "true", Source::Option { flag: name.to_owned() }),
             "-load" => self.phase = Some(Mode::Load),
             "-t" => self.phase = Some(Mode::Run),
             "--compat-exit" => self.extras.compat_exit = true,
@@ -155,7 +157,7 @@ impl Taken {
         let named = Binding::from_name(name).map_err(|why| refuse(why, Source::Default))?;
         let typed = self.settings.get("db").filter(|s| is_typed(&s.source)).cloned();
         let Some(typed) = typed else {
-            self.settings.set("db", named.class(), Source::Option { flag: name.to_owned() });
+            self.settings.set_property("db", named.class(), Source::Option { flag: name.to_owned() });
             return Ok(named);
         };
         let chosen = Binding::from_name(&typed.value).map_err(|why| refuse(why, typed.source.clone()))?;
@@ -181,12 +183,16 @@ impl Taken {
             self.notes
                 .push(format!("{source}: dotransactions={value} has no effect: the command is {command}"));
         }
-        self.settings.set("dotransactions", transactions, Source::Option { flag: mode.name().to_owned() });
+        self.settings.set_property(
+            "dotransactions",
+            transactions,
+            Source::Option { flag: mode.name().to_owned() },
+        );
     }
 
     fn check_workload(&self) -> Result<(), YcsbError> {
-        let class = self.settings.text("workload").ok_or(YcsbError::NoWorkload)?;
-        workload_class(class).map_err(|bad| self.settings.blame(bad))?;
+        let class = self.settings.text_of("workload").ok_or(YcsbError::NoWorkload)?;
+        workload_class(class).map_err(|bad| self.settings.blame_source(bad))?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use dyno_config::properties;
 use dyno_config::properties::{PropertiesError, PropertyEntry};
 use dyno_config::settings::{PropertySettings, Source};
 use dyno_types::suggest;
-use dyno_workload::ycsb::stock::{stock, stock_names};
+use dyno_workload::ycsb::stock::{stock_file, stock_names};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -30,14 +30,14 @@ pub(super) fn add(
             true => Source::BuiltIn { name: path.to_owned(), line },
             false => Source::File { path: path.to_owned(), line },
         };
-        settings.set(&key, value, source);
+        settings.set_property(&key, value, source);
     }
     Ok(())
 }
 
 fn built_in(path: &str, notes: &mut Vec<String>) -> Result<Vec<PropertyEntry>, YcsbError> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    let Some(text) = stock(path) else {
+    let Some(text) = stock_file(path) else {
         let near = suggest::nearest(name, stock_names());
         let hint =
             near.map_or(String::new(), |near| format!("; did you mean workloads/{near}, which is built in?"));

@@ -48,7 +48,7 @@ fn the_usual_command_line() {
     assert_eq!(c.extras, Extras::default());
     let load = command("load basic -P workloads/workloada");
     assert_eq!(ClientConfig::from_settings(&load.settings).unwrap().operations, Some(1000));
-    assert_eq!(load.settings.text("dotransactions"), Some("false"));
+    assert_eq!(load.settings.text_of("dotransactions"), Some("false"));
 }
 
 #[test]
@@ -57,12 +57,12 @@ fn precedence() {
     let one = file(folder.path(), "one", "workload=core\nfieldcount=1\ntarget=1\ntable=one\n");
     let two = file(folder.path(), "two", "fieldcount=2\ntarget=2\n");
     let c = command(&format!("run basic -p target=9 -P {one} -P {two} -p k=a=b -threads 2 -p threadcount=3"));
-    let text = |key| c.settings.text(key).unwrap();
+    let text = |key| c.settings.text_of(key).unwrap();
     assert_eq!((text("fieldcount"), text("target"), text("table")), ("2", "9", "one"));
     assert_eq!((text("k"), text("threadcount")), ("a=b", "3"));
     assert_eq!(c.settings.get("fieldcount").unwrap().source.to_string(), format!("{two}:1"));
     let c = command(&format!("run basic -P {two} -P {one} -p threadcount=3 -threads 2"));
-    assert_eq!((c.settings.text("fieldcount"), c.settings.text("threadcount")), (Some("1"), Some("2")));
+    assert_eq!((c.settings.text_of("fieldcount"), c.settings.text_of("threadcount")), (Some("1"), Some("2")));
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn files_come_before_built_in_workloads() {
     std::fs::create_dir(folder.path().join("workloads")).unwrap();
     let path = file(folder.path(), "workloads/workloada", "workload=core\nrecordcount=7\n");
     let c = command(&format!("load basic -P {path}"));
-    assert_eq!((c.settings.text("recordcount"), c.notes.len()), (Some("7"), 0));
+    assert_eq!((c.settings.text_of("recordcount"), c.notes.len()), (Some("7"), 0));
     let gone = path.replace("workloada", "workloadb");
     let c = command(&format!("load basic -P {gone}"));
-    assert_eq!(c.settings.text("recordcount"), Some("1000"));
+    assert_eq!(c.settings.text_of("recordcount"), Some("1000"));
     assert_eq!(c.notes, [format!("-P {gone}: no such file; the built-in workloads/workloadb is used")]);
     let text = refusal(&format!("load basic -P {}", path.replace("workloada", "workloadz"))).to_string();
     assert!(text.contains("no such file; did you mean workloads/workloada"), "{text}");
@@ -83,7 +83,7 @@ fn files_come_before_built_in_workloads() {
 #[test]
 fn the_command_decides_the_phase() {
     let c = command("load basic -P workloada -t -p dotransactions=true");
-    assert_eq!(c.settings.text("dotransactions"), Some("false"));
+    assert_eq!(c.settings.text_of("dotransactions"), Some("false"));
     assert_eq!(c.notes[0], "-t has no effect: the command is load");
     assert_eq!(c.notes[1], "-p: dotransactions=true has no effect: the command is load");
     assert!(command("load basic -P workloada -load").notes.is_empty());
@@ -98,7 +98,7 @@ fn db_wins_over_the_binding_but_not_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "w", "workload=core\ndb=site.ycsb.db.RedisClient");
     let c = command(&format!("run basic -P {path}"));
-    assert_eq!((c.binding, c.settings.text("db")), (Binding::Basic, Some("site.ycsb.BasicDB")));
+    assert_eq!((c.binding, c.settings.text_of("db")), (Binding::Basic, Some("site.ycsb.BasicDB")));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn help_and_shell() {
         assert_eq!(parse(&arguments(line)).unwrap(), Invocation::Help, "{line}");
     }
     let c = command("shell basic -table t -p basicdb.verbose=false");
-    assert_eq!((c.mode, c.settings.text("table")), (Mode::Shell, Some("t")));
+    assert_eq!((c.mode, c.settings.text_of("table")), (Mode::Shell, Some("t")));
     assert!(c.settings.get("dotransactions").is_none());
     assert_eq!(refusal("shell basic -threads 4").to_string(), "shell does not take -threads");
     assert_eq!(refusal("run basic -P workloada -table t").to_string(), "run does not take -table");

@@ -81,7 +81,7 @@ impl HdrFiles {
     fn create(&self, start: &str, metric: &str, base: SystemTime) -> Result<Log, HdrFileError> {
         let name = format!("{}{metric}", self.prefix);
         let path = format!("{start}{name}.hdr");
-        let file = files::create(path.as_ref());
+        let file = files::create_file(path.as_ref());
         let mut file = file.map_err(|source| HdrFileError { path: path.clone(), source })?;
         write(&mut file, &path, &header(&name, base, &self.zone))?;
         Ok(Log { metric: metric.to_owned(), path, file, base })
@@ -113,7 +113,7 @@ fn header(name: &str, base: SystemTime, zone: &TimeZone) -> String {
 
 /// A line of the log.
 fn line(metric: &Metric, start: Duration, length: Duration) -> String {
-    hlog::line(None, start.as_secs_f64(), length.as_secs_f64(), &hlog::to_hdr(&metric.buckets))
+    hlog::log_line(None, start.as_secs_f64(), length.as_secs_f64(), &hlog::to_hdr(&metric.buckets))
 }
 
 #[cfg(test)]

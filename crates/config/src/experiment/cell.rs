@@ -22,13 +22,13 @@ pub struct MatrixCell {
 impl MatrixCell {
     /// The cell with keys set to the values of a search's point: variables are filled in, and everything is checked, as
     /// if the file said so. The tree's secrets are masked.
-    pub fn at(&self, sets: &[(String, String)]) -> Result<(Experiment, Node), TreeError> {
+    pub fn at_point(&self, sets: &[(String, String)]) -> Result<(Experiment, Node), TreeError> {
         if sets.is_empty() {
-            return Ok((self.spec.clone(), self.shown()?));
+            return Ok((self.spec.clone(), self.masked_tree()?));
         }
         let mut tree = self.unfilled.clone();
         for (key, value) in sets {
-            tree.set(factors::full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
+            tree.set_path(factors::full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
         }
         let shown = shown(&tree)?;
         factors::fill_in(&mut tree)?;
@@ -36,19 +36,19 @@ impl MatrixCell {
     }
 
     /// Tree with secrets masked, those that `{NAME}`s put anywhere included.
-    pub fn shown(&self) -> Result<Node, TreeError> {
+    pub fn masked_tree(&self) -> Result<Node, TreeError> {
         shown(&self.unfilled)
     }
 
     /// Levels in words: `users=4 workload=a`; `all` where nothing is varied.
-    pub fn label(&self) -> String {
+    pub fn levels_label(&self) -> String {
         let words: Vec<String> = self.levels.iter().map(|(name, label)| format!("{name}={label}")).collect();
         if words.is_empty() { "all".into() } else { words.join(" ") }
     }
 }
 
 fn shown(unfilled: &Node) -> Result<Node, TreeError> {
-    let mut shown = unfilled.shown("");
+    let mut shown = unfilled.with_masked_secrets("");
     factors::fill_in(&mut shown)?;
     Ok(shown)
 }

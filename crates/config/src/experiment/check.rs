@@ -26,8 +26,8 @@ impl Experiment {
 
 fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     let refuse = |path: &str, text: &str| {
-        let node = tree.find(path).unwrap_or(tree);
-        Err(node.error(path, text))
+        let node = tree.find_path(path).unwrap_or(tree);
+        Err(node.error_at(path, text))
     };
     let work = &spec.workload;
     let kinds =
@@ -41,8 +41,9 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
         return at(tree, "server", why);
     }
-    let invalid =
-        |wrong: InvalidSetting| tree.find(&wrong.key).unwrap_or(tree).error(&wrong.key, wrong.problem);
+    let invalid = |wrong: InvalidSetting| {
+        tree.find_path(&wrong.key).unwrap_or(tree).error_at(&wrong.key, wrong.problem)
+    };
     check_ssh(spec)
         .and_then(|()| check_kubernetes(spec))
         .and_then(|()| check_volume(spec))
@@ -413,7 +414,7 @@ fn check_watched(spec: &Experiment) -> Result<(), InvalidSetting> {
 
 /// An error of a key below `path`.
 fn at(tree: &Node, path: &str, wrong: InvalidSetting) -> Result<(), TreeError> {
-    let wrong = wrong.below(path);
-    let node = tree.find(&wrong.key).or_else(|| tree.find(path)).unwrap_or(tree);
-    Err(node.error(&wrong.key, wrong.problem))
+    let wrong = wrong.below_key(path);
+    let node = tree.find_path(&wrong.key).or_else(|| tree.find_path(path)).unwrap_or(tree);
+    Err(node.error_at(&wrong.key, wrong.problem))
 }

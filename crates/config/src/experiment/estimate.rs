@@ -18,7 +18,7 @@ pub struct DurationEstimate {
 }
 
 /// Estimates how long all runs of a plan take.
-pub fn estimate(plan: &ExperimentPlan) -> DurationEstimate {
+pub fn estimate_duration(plan: &ExperimentPlan) -> DurationEstimate {
     let mut all = DurationEstimate::default();
     for run in &plan.runs {
         let one = of_run(&plan.cells[run.cell].spec);

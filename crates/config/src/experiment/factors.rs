@@ -52,7 +52,7 @@ impl FactorLevel {
             };
             *own = value.clone();
             let short = short_name(key);
-            self.changed.push_str(&format!(" {short}={}", mask_value(key, &value.label())));
+            self.changed.push_str(&format!(" {short}={}", mask_value(key, &value.to_label())));
         }
     }
 }
@@ -88,7 +88,7 @@ fn as_levels(node: Node) -> Node {
 /// Reads `factors:`.
 pub(super) fn read(node: &Node) -> Result<Vec<Factor>, TreeError> {
     let Some(all) = node.entries() else {
-        return Err(node.error("factors", "expected a mapping such as `users: [1, 2, 4]`"));
+        return Err(node.error_at("factors", "expected a mapping such as `users: [1, 2, 4]`"));
     };
     let mut factors: Vec<Factor> = Vec::new();
     let mut taken: Vec<(String, String)> = Vec::new();
@@ -96,9 +96,8 @@ pub(super) fn read(node: &Node) -> Result<Vec<Factor>, TreeError> {
         let factor = factor(name, values)?;
         for (path, _) in &factor.levels[0].set {
             if let Some((_, other)) = taken.iter().find(|(known, _)| known == path) {
-                return Err(
-                    values.error(&format!("factors.{name}"), format!("{path} is varied by {other} already"))
-                );
+                return Err(values
+                    .error_at(&format!("factors.{name}"), format!("{path} is varied by {other} already")));
             }
             taken.push((path.clone(), name.clone()));
         }
@@ -119,15 +118,15 @@ fn listed(name: &str, values: &Node) -> Result<(String, Vec<Node>), TreeError> {
     match (&values.value, values.items()) {
         (_, Some(all)) => Ok((full_path(name).to_owned(), all.to_vec())),
         (Value::Map(_), _) if values.get("path").is_some() => {
-            let key = values.get("path").map(Node::label).unwrap_or_default();
+            let key = values.get("path").map(Node::to_label).unwrap_or_default();
             let Some(values) = values.get("values") else {
-                return Err(values.error(&path, "key \"values\" is missing"));
+                return Err(values.error_at(&path, "key \"values\" is missing"));
             };
             let list = values.items().map_or_else(|| range(values, &path), |all| Ok(all.to_vec()))?;
             Ok((full_path(&key).to_owned(), list))
         }
         (Value::Map(_), _) => Ok((full_path(name).to_owned(), range(values, &path)?)),
-        _ => Err(values.error(&path, "expected a list, or a range such as {from: 1, to: 64, times: 2}")),
+        _ => Err(values.error_at(&path, "expected a list, or a range such as {from: 1, to: 64, times: 2}")),
     }
 }
 
@@ -136,14 +135,14 @@ fn listed(name: &str, values: &Node) -> Result<(String, Vec<Node>), TreeError> {
 pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Result<bool, TreeError> {
     let Value::Map(entries) = &mut all.value else { return Ok(false) };
     let varies = |(name, values): &(String, Node)| {
-        let own = values.get("path").map_or_else(|| name.clone(), Node::label);
+        let own = values.get("path").map_or_else(|| name.clone(), Node::to_label);
         name == key || full_path(&own) == full_path(key)
     };
     // A factor of that very name comes first.
     let at = entries.iter().position(|(name, _)| name == key).or_else(|| entries.iter().position(varies));
     let Some((name, values)) = at.map(|at| &mut entries[at]) else { return Ok(false) };
     let known = listed(name, values).map(|(_, list)| list).unwrap_or_default();
-    let label = |node: &Node| node.shown(key).label();
+    let label = |node: &Node| node.with_masked_secrets(key).to_label();
     // As tables show them, too: `LABEL KEY=VALUE`, where an earlier `--set` has changed the level. Labels of levels that set
     // keys together may look like that by themselves: the longest that fits is meant, the very label before all.
     let shown = |label: &str, wanted: &str| {
@@ -165,8 +164,8 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
         Some(list) => Node { value: Value::List(list), origin: node.origin.clone() },
         None if together && node.items().map_or_else(|| is_word(node), |all| all.iter().any(is_word)) => {
             let labels: Vec<String> = known.iter().map(label).collect();
-            let text = format!("{name} has no level {:?}; levels: {}", node.label(), labels.join(", "));
-            return Err(node.error(&format!("factors.{name}"), text));
+            let text = format!("{name} has no level {:?}; levels: {}", node.to_label(), labels.join(", "));
+            return Err(node.error_at(&format!("factors.{name}"), text));
         }
         None if together && node.entries().is_some() => {
             Node { value: Value::List(vec![node.clone()]), origin: node.origin.clone() }
@@ -174,7 +173,7 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
         None => as_levels(node.clone()),
     };
     match values.get("path").is_some() && node.get("path").is_none() {
-        true => values.set("values", value),
+        true => values.set_path("values", value),
         false => *values = value,
     }
     Ok(true)
@@ -192,20 +191,20 @@ pub(super) fn known(path: &str, key: &str, at: &Node) -> Result<(), TreeError> {
     let text = format!(
         "{first:?} is no key of an experiment{hint}; expected a key such as phases.measure.users, or {names}"
     );
-    Err(at.error(path, text))
+    Err(at.error_at(path, text))
 }
 
 fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, TreeError> {
     let path = format!("factors.{name}");
     if list.is_empty() {
-        return Err(at.error(&path, "an empty list leaves no cell of the matrix"));
+        return Err(at.error_at(&path, "an empty list leaves no cell of the matrix"));
     }
     let mut levels: Vec<FactorLevel> = Vec::new();
     for value in list {
         let level = match value.entries() {
             // Keys that are set together.
             Some(pairs) => FactorLevel {
-                label: value.shown("").label(),
+                label: value.with_masked_secrets("").to_label(),
                 changed: String::new(),
                 set: pairs
                     .iter()
@@ -216,11 +215,11 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             None => {
                 known(&path, key, at)?;
                 let set = vec![(key.to_owned(), value.clone())];
-                FactorLevel { label: mask_value(key, &value.label()), set, changed: String::new() }
+                FactorLevel { label: mask_value(key, &value.to_label()), set, changed: String::new() }
             }
         };
         if levels.iter().any(|known| known.label == level.label) {
-            return Err(value.error(&path, format!("{} is listed twice", level.label)));
+            return Err(value.error_at(&path, format!("{} is listed twice", level.label)));
         }
         levels.push(level);
     }
@@ -233,7 +232,7 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
     for (key, value) in node.entries().unwrap_or_default() {
         if !known.contains(&key.as_str()) {
             let text = format!("unknown key {key:?} of a range; known keys: {}", known.join(", "));
-            return Err(value.error(path, text));
+            return Err(value.error_at(path, text));
         }
     }
     let number = |key: &str| match node.get(key).map(|n| (&n.value, n)) {
@@ -241,15 +240,15 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
         Some((Value::Int(n), _)) => Ok(Some(*n as f64)),
         Some((Value::Float(n), _)) => Ok(Some(*n)),
         Some((_, at)) => {
-            Err(at.error(&format!("{path}.{key}"), format!("{:?}: expected a number", at.label())))
+            Err(at.error_at(&format!("{path}.{key}"), format!("{:?}: expected a number", at.to_label())))
         }
     };
     let need = |key: &str, value: Option<f64>| {
-        value.ok_or_else(|| node.error(path, format!("a range needs {key:?}")))
+        value.ok_or_else(|| node.error_at(path, format!("a range needs {key:?}")))
     };
     let (from, to) = (need("from", number("from")?)?, need("to", number("to")?)?);
     let values = series(from, to, number("step")?, number("times")?, number("count")?);
-    let Some(values) = values else { return Err(node.error(path, SERIES)) };
+    let Some(values) = values else { return Err(node.error_at(path, SERIES)) };
     Ok(values.into_iter().map(|n| written(n, &node.origin)).collect())
 }
 
@@ -288,9 +287,9 @@ pub(super) fn fill_in(tree: &mut Node) -> Result<(), TreeError> {
     let mut values = Vec::new();
     for (name, value) in all {
         if name == "dir" {
-            return Err(value.error("variables.dir", "{dir} stands for a directory of the run already"));
+            return Err(value.error_at("variables.dir", "{dir} stands for a directory of the run already"));
         }
-        values.push((format!("{{{name}}}"), value.label()));
+        values.push((format!("{{{name}}}"), value.to_label()));
     }
     tree.each_text(&mut |text| {
         for (name, value) in &values {
@@ -316,14 +315,14 @@ pub(super) struct Filter(Vec<(String, Vec<String>)>);
 impl Filter {
     pub(super) fn read_all(node: &Node, factors: &[Factor]) -> Result<Vec<Filter>, TreeError> {
         let Some(all) = node.items() else {
-            return Err(node.error("exclude", "expected a list such as [{users: 1, ycsb: e}]"));
+            return Err(node.error_at("exclude", "expected a list such as [{users: 1, ycsb: e}]"));
         };
         all.iter().map(|one| Filter::read(one, "exclude", factors)).collect()
     }
 
     fn read(node: &Node, path: &str, factors: &[Factor]) -> Result<Filter, TreeError> {
         let Some(all) = node.entries().filter(|all| !all.is_empty()) else {
-            return Err(node.error(path, "expected a mapping of factors to levels"));
+            return Err(node.error_at(path, "expected a mapping of factors to levels"));
         };
         let mut wanted = Vec::new();
         for (name, value) in all {
@@ -331,18 +330,18 @@ impl Filter {
                 let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
                 let hint = dyno_types::suggest::hint(name, names.iter().copied());
                 let text = format!("{name:?} is no factor{hint}; factors: {}", names.join(", "));
-                return Err(value.error(path, text));
+                return Err(value.error_at(path, text));
             };
             let labels: Vec<String> = match value.items() {
-                Some(all) => all.iter().map(|one| mask_value(name, &one.label())).collect(),
-                None => vec![mask_value(name, &value.label())],
+                Some(all) => all.iter().map(|one| mask_value(name, &one.to_label())).collect(),
+                None => vec![mask_value(name, &value.to_label())],
             };
             let is_known =
                 |l: &String| factor.gone.contains(l) || factor.levels.iter().any(|level| level.label == *l);
             if let Some(label) = labels.iter().find(|label| !is_known(label)) {
                 let known: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
                 let text = format!("{name} has no level {label:?}; levels: {}", known.join(", "));
-                return Err(value.error(path, text));
+                return Err(value.error_at(path, text));
             }
             wanted.push((name.clone(), labels));
         }
@@ -367,7 +366,7 @@ pub(super) struct Override {
 impl Override {
     pub(super) fn read_all(node: &Node, factors: &[Factor]) -> Result<Vec<Override>, TreeError> {
         let bad = |at: &Node| {
-            at.error("overrides", "expected a list of {when: {FACTOR: LEVEL}, set: {KEY: VALUE}}")
+            at.error_at("overrides", "expected a list of {when: {FACTOR: LEVEL}, set: {KEY: VALUE}}")
         };
         let Some(all) = node.items() else { return Err(bad(node)) };
         all.iter()

@@ -64,7 +64,7 @@ impl FaultKind {
     }
 
     /// Returns whether packets have to wait for it.
-    pub fn shapes(self) -> bool {
+    pub fn shapes_packets(self) -> bool {
         matches!(self, FaultKind::Delay | FaultKind::Bandwidth)
     }
 }
@@ -83,7 +83,7 @@ pub enum On {
 
 impl On {
     /// Returns whether two of them have a process in common.
-    pub fn meets(self, other: On) -> bool {
+    pub fn shares_process(self, other: On) -> bool {
         match (self, other) {
             (On::Worker(a), On::Worker(b)) | (On::One(a), On::One(b)) => a == b,
             (On::Worker(_), _) | (_, On::Worker(_)) => false,

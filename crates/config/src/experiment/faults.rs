@@ -5,7 +5,7 @@ use crate::experiment::{Experiment, Lifetime};
 use crate::server::Topology;
 use crate::tree::{Node, TreeError};
 use dyno_types::limits::FAULTS;
-use dyno_types::rng::{Stream, mix, unit};
+use dyno_types::rng::{Stream, mix_bits, unit_interval};
 
 /// Length of the measured phase, nanoseconds, where nothing is said.
 const USUAL_NS: u64 = 10_000_000_000;
@@ -33,7 +33,7 @@ impl Fault {
     }
 
     /// In words, as events and reports name it: `delay 50ms on server`.
-    pub fn words(&self) -> String {
+    pub fn describe_fault(&self) -> String {
         let amount = match self.kind {
             FaultKind::CpuPressure => self.cpus.map(|cpus| format!(" to {cpus} cores")),
             FaultKind::MemoryPressure => self.memory.as_ref().map(|memory| format!(" to {memory}")),
@@ -67,9 +67,9 @@ impl Fault {
                 let to = self.to.as_ref().map(|to| to.0).or(phase_ns).unwrap_or(from);
                 let part = to.saturating_sub(from) / u64::from(self.times.max(1));
                 let free = part.saturating_sub(self.length_ns());
-                let mut draws = Stream::from_bits(mix(seed ^ mix(0x6661_756c_7400 + at as u64)));
+                let mut draws = Stream::from_bits(mix_bits(seed ^ mix_bits(0x6661_756c_7400 + at as u64)));
                 let mut begin = |time: u32| {
-                    from + part * u64::from(time - 1) + (unit(draws.next_u64()) * free as f64) as u64
+                    from + part * u64::from(time - 1) + (unit_interval(draws.next_u64()) * free as f64) as u64
                 };
                 (1..=self.times).map(|time| one(time, begin(time))).collect()
             }
@@ -223,7 +223,7 @@ impl Fault {
                            and dyno's own proxy is for topology: single on this host";
                 Err(("bytes_per_s", why.into()))
             }
-            FaultKind::ClockStep => match server.kind.rules().fixed_clock() {
+            FaultKind::ClockStep => match server.kind.server_rules().fixed_clock() {
                 Some(why) => Err(("kind", format!("clock_step: {why}"))),
                 None => Ok(()),
             },
@@ -252,11 +252,11 @@ impl Fault {
 }
 
 /// When every fault of a run begins and ends, by their begin. Repetitions draw anew; cells draw the same.
-pub fn schedule(spec: &Experiment, repetition: u32) -> Vec<Planned> {
+pub fn schedule_faults(spec: &Experiment, repetition: u32) -> Vec<Planned> {
     let measure = &spec.phases.measure;
     let by_clock = measure.duration.as_ref().map(|duration| duration.0);
     let phase_ns = by_clock.or(measure.operations.is_none().then_some(USUAL_NS));
-    let seed = spec.seed ^ mix(u64::from(repetition));
+    let seed = spec.seed ^ mix_bits(u64::from(repetition));
     let faults = spec.faults.iter().enumerate();
     let mut all: Vec<Planned> = faults.flat_map(|(at, fault)| fault.times(at, seed, phase_ns)).collect();
     all.sort_by_key(|one| (one.begin_ns, one.fault));
@@ -268,7 +268,7 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     let refuse = |at: usize, (key, why): Wrong| {
         let item = tree.get("faults").and_then(Node::items).and_then(|all| all.get(at));
         let node = item.and_then(|item| item.get(key)).or(item).unwrap_or(tree);
-        Err(node.error(&format!("faults.{at}.{key}"), why))
+        Err(node.error_at(&format!("faults.{at}.{key}"), why))
     };
     for (at, fault) in spec.faults.iter().enumerate() {
         if let Err(wrong) = fault.check().and_then(|()| fault.check_in(spec)) {
@@ -302,7 +302,7 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         None => Ok(()),
         Some((first, second)) => {
             let kinds = [first, second].map(|at| spec.faults[at].kind);
-            let why = match kinds.iter().all(|kind| kind.shapes()) {
+            let why = match kinds.iter().all(|kind| kind.shapes_packets()) {
                 true => "and a device has one queue, whichever servers are behind it",
                 false => "on the same server or worker",
             };
@@ -314,13 +314,13 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
 /// The first two faults of a run that would be in each other's way.
 fn overlap(spec: &Experiment, repetition: u32) -> Option<(usize, usize)> {
     let mut open: Vec<Planned> = Vec::new();
-    for one in schedule(spec, repetition) {
+    for one in schedule_faults(spec, repetition) {
         open.retain(|other| other.end_ns.is_none_or(|end| end >= one.begin_ns));
         let meets = |other: &&Planned| {
             let (a, b) = (&spec.faults[other.fault], &spec.faults[one.fault]);
             // A device has one queue, whichever servers are behind it.
-            let one_queue = a.kind.shapes() && b.kind.shapes();
-            one_queue || a.kind.is_of_link() == b.kind.is_of_link() && a.on.meets(b.on)
+            let one_queue = a.kind.shapes_packets() && b.kind.shapes_packets();
+            one_queue || a.kind.is_of_link() == b.kind.is_of_link() && a.on.shares_process(b.on)
         };
         if let Some(other) = open.iter().find(meets) {
             return Some((other.fault, one.fault));

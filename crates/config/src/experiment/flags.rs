@@ -129,7 +129,7 @@ impl FlagDefinition {
                 None => return,
             },
         };
-        tree.set(&self.key, value);
+        tree.set_path(&self.key, value);
     }
 
     fn value_of(&self, text: &str) -> Tree {
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(choices, [("never", "Not at all"), ("always", "In every run")]);
         assert_eq!(flags[4].value_name, None);
 
-        let mut tree = Node::empty();
+        let mut tree = Node::empty_mapping();
         let given: [&[&str]; 5] = [&["3"], &["2m"], &["always"], &["a", "b"], &[]];
         for (flag, values) in flags.iter().zip(given) {
             flag.set_in(&mut tree, &values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>());
@@ -223,7 +223,8 @@ mod tests {
             colour: None,
         };
         assert_eq!(tree.read::<Box>().unwrap(), Box { toy });
-        let sources: Vec<String> = tree.leaves().iter().map(|(_, _, origin)| origin.to_string()).collect();
+        let sources: Vec<String> =
+            tree.list_leaves().iter().map(|(_, _, origin)| origin.to_string()).collect();
         assert_eq!(sources, ["--wheels", "--runs-for", "--wound", "--says", "--loud"]);
 
         flags[0].set_in(&mut tree, &["three".to_owned()]);

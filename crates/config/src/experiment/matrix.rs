@@ -24,10 +24,10 @@ pub struct ExperimentPlan {
 }
 
 /// Reads an experiment; `path` is what messages call the text, `sets` are `--set`'s `KEY=VALUE`.
-pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<ExperimentPlan, TreeError> {
+pub fn read_plan(text: &str, path: &str, sets: &[String]) -> Result<ExperimentPlan, TreeError> {
     let mut tree = Node::parse(text, path)?;
     if tree.entries().is_none() {
-        return Err(tree.error("", "expected a mapping such as `target: redis://127.0.0.1:6379`"));
+        return Err(tree.error_at("", "expected a mapping such as `target: redis://127.0.0.1:6379`"));
     }
     let mut given = SetChanges {
         last: Vec::new(),
@@ -42,8 +42,8 @@ pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<ExperimentPlan, T
 }
 
 /// An experiment's text with every secret in it masked; text that is no YAML is left out.
-pub fn masked(text: &str) -> String {
-    Node::as_written(text, "").map_or_else(|_| String::new(), |tree| tree.masked("", text))
+pub fn mask_text(text: &str) -> String {
+    Node::as_written(text, "").map_or_else(|_| String::new(), |tree| tree.mask_secrets("", text))
 }
 
 /// `KEY=VALUE` with a secret in it masked.
@@ -56,18 +56,18 @@ pub fn masked_set(set: &str) -> String {
 fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError> {
     let node = Node::from_option(set, "--set");
     let Some((key, words)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-        return Err(node.error("", "expected KEY=VALUE, such as --set phases.measure.users=8"));
+        return Err(node.error_at("", "expected KEY=VALUE, such as --set phases.measure.users=8"));
     };
-    if let Some(mut all) = tree.take("factors") {
+    if let Some(mut all) = tree.take_key("factors") {
         let replaced = factors::replace(&mut all, key, words, &node);
-        tree.set("factors", all);
+        tree.set_path("factors", all);
         if replaced? {
             return Ok(None);
         }
     }
     let whole = factors::full_path(key).to_owned();
     factors::known("", &whole, &node)?;
-    tree.set(&whole, node.clone());
+    tree.set_path(&whole, node.clone());
     Ok(Some((whole, node)))
 }
 
@@ -80,7 +80,7 @@ struct SetChanges {
 }
 
 fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentPlan, TreeError> {
-    let mut factors = match tree.take("factors") {
+    let mut factors = match tree.take_key("factors") {
         Some(node) => factors::read(&node)?,
         None => Vec::new(),
     };
@@ -89,13 +89,13 @@ fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentP
         let before = given.written.iter().find(|(name, _)| *name == factor.name);
         factor.gone = before.map_or(Vec::new(), |(_, labels)| labels.clone());
     }
-    let excluded = tree.take("exclude");
+    let excluded = tree.take_key("exclude");
     let exclude = excluded.as_ref().map_or(Ok(Vec::new()), |node| Filter::read_all(node, &factors))?;
     let overrides =
-        tree.take("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
+        tree.take_key("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
     let mut cells = Vec::new();
     let combinations = factors::product(&factors, RUNS);
-    for levels in combinations.ok_or_else(|| tree.error("factors", format!("more than {RUNS} cells")))? {
+    for levels in combinations.ok_or_else(|| tree.error_at("factors", format!("more than {RUNS} cells")))? {
         let names: Vec<(String, String)> =
             factors.iter().zip(&levels).map(|(f, level)| (f.name.clone(), level.label.clone())).collect();
         if exclude.iter().any(|filter| filter.matches(&names)) {
@@ -103,11 +103,11 @@ fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentP
         }
         let mut own = tree.clone();
         for (path, value) in levels.iter().flat_map(|level| &level.set) {
-            own.set(path, value.clone());
+            own.set_path(path, value.clone());
         }
         for change in overrides.iter().filter(|change| change.when.matches(&names)) {
             for (path, value) in &change.set {
-                own.set(path, value.clone());
+                own.set_path(path, value.clone());
             }
         }
         let unfilled = own.clone();
@@ -125,12 +125,12 @@ fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentP
         cells.push(cell);
     }
     let Some(base) = cells.first().map(|cell| cell.spec.clone()) else {
-        return Err(excluded.as_ref().unwrap_or(&tree).error("exclude", "leaves no cell of the matrix"));
+        return Err(excluded.as_ref().unwrap_or(&tree).error_at("exclude", "leaves no cell of the matrix"));
     };
     // Before there is a list of them.
     let count = (cells.len() as u64).saturating_mul(base.repetitions.into());
     if count > RUNS as u64 {
-        return Err(tree.error("repetitions", format!("{count} runs: expected at most {RUNS}")));
+        return Err(tree.error_at("repetitions", format!("{count} runs: expected at most {RUNS}")));
     }
     let runs = order(cells.len(), base.repetitions, base.order, base.seed);
     Ok(ExperimentPlan {

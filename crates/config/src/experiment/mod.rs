@@ -29,14 +29,14 @@ pub mod strategy_check;
 pub mod traces;
 
 pub use crate::experiment::cell::MatrixCell;
-pub use crate::experiment::matrix::{ExperimentPlan, masked, masked_set, plan};
+pub use crate::experiment::matrix::{ExperimentPlan, mask_text, masked_set, read_plan};
 pub use crate::experiment::order::PlannedRun;
 pub use crate::experiment::spec::*;
 pub use crate::experiment::strategies::*;
 pub use dyno_types::limits::RUNS;
 
 /// The JSON Schema of experiment files.
-pub fn schema() -> String {
+pub fn json_schema_text() -> String {
     let schema = schemars::schema_for!(Experiment);
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');

@@ -19,13 +19,13 @@ pub struct RecordedValue {
 /// # Errors
 /// The experiment cannot be written as a file.
 pub fn recorded_values(tree: &Node, experiment: &Experiment) -> Result<Vec<RecordedValue>, TreeError> {
-    let text = serde_json::to_string(experiment).map_err(|e| tree.error("", e.to_string()))?;
-    let said = tree.leaves();
+    let text = serde_json::to_string(experiment).map_err(|e| tree.error_at("", e.to_string()))?;
+    let said = tree.list_leaves();
     let recorded = |(key, value, _): (String, String, &_)| {
         let source = said.iter().find(|(known, ..)| *known == key).map(|(.., origin)| origin.to_string());
         RecordedValue { key, value, source }
     };
-    Ok(Node::as_written(&text, "")?.leaves().into_iter().map(recorded).collect())
+    Ok(Node::as_written(&text, "")?.list_leaves().into_iter().map(recorded).collect())
 }
 
 #[cfg(test)]

@@ -271,7 +271,7 @@ impl Wait {
     }
 
     /// Returns whether pinned load threads spin; `kept_off`: the server is known to be kept off their cores.
-    pub fn spins(self, kept_off: bool) -> bool {
+    pub fn does_spin(self, kept_off: bool) -> bool {
         match self {
             Wait::Auto => kept_off,
             Wait::Sleep => false,

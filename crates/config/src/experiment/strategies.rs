@@ -125,7 +125,7 @@ pub enum LevelsError {
 
 impl Levels {
     /// The values in words; an error if the series is invalid.
-    pub fn values(&self) -> Result<Vec<String>, LevelsError> {
+    pub fn level_values(&self) -> Result<Vec<String>, LevelsError> {
         match self {
             Levels::List(all) if all.is_empty() => Err(LevelsError::Empty),
             Levels::List(all) => Ok(all.iter().map(ToString::to_string).collect()),
@@ -187,7 +187,7 @@ fn five() -> u32 {
 
 impl Tune {
     /// The objective as a condition that measures it.
-    pub fn measured(&self) -> String {
+    pub fn measured_objective(&self) -> String {
         match self.objective.as_str() {
             "throughput" => "throughput > 1".into(),
             "errors" => "errors < 100%".into(),

@@ -23,20 +23,20 @@ pub(super) fn check_strategy(
         let set = factor.levels.iter().flat_map(|level| &level.set);
         if let Some((key, at)) = set.into_iter().find(|(key, _)| keys.contains(&key.as_str())) {
             let text = format!("{key} is what strategy.{name} searches: remove one of the two");
-            return Err(at.error(&format!("factors.{}", factor.name), text));
+            return Err(at.error_at(&format!("factors.{}", factor.name), text));
         }
     }
     let path = format!("strategy.{name}");
     if let Some((key, most)) = beyond(strategy, check::most_users(&cell.spec)) {
-        let place = cell.tree.find(&path).unwrap_or(&cell.tree);
-        return Err(place.error(&format!("{path}.{key}"), format!("expected at most {most}")));
+        let place = cell.tree.find_path(&path).unwrap_or(&cell.tree);
+        return Err(place.error_at(&format!("{path}.{key}"), format!("expected at most {most}")));
     }
     // The first point says whether there can be others.
     match strategy {
         Strategy::Tune(tune) => check_tune(cell, tune),
-        Strategy::Ladder(ladder) => cell.at(&[(keys[0].to_owned(), ladder.from.to_string())]).map(drop),
+        Strategy::Ladder(ladder) => cell.at_point(&[(keys[0].to_owned(), ladder.from.to_string())]).map(drop),
         Strategy::HighestRate(search) => {
-            cell.at(&[(keys[0].to_owned(), search.from.0.to_string())]).map(drop)
+            cell.at_point(&[(keys[0].to_owned(), search.from.0.to_string())]).map(drop)
         }
         Strategy::RepeatUntil(_) => Ok(()),
     }
@@ -60,18 +60,18 @@ fn beyond(strategy: &Strategy, users: u64) -> Option<(&'static str, usize)> {
 /// that is not what another value makes.
 fn check_tune(cell: &MatrixCell, tune: &Tune) -> Result<(), TreeError> {
     let path = "strategy.tune.parameters";
-    let place = cell.tree.find(path).unwrap_or(&cell.tree);
-    let refuse = |text: String| Err(place.error(path, text));
+    let place = cell.tree.find_path(path).unwrap_or(&cell.tree);
+    let refuse = |text: String| Err(place.error_at(path, text));
     if tune.parameters.is_empty() {
         return refuse("expected a mapping of keys to values".into());
     }
     for (key, levels) in &tune.parameters {
-        let values = match levels.values() {
+        let values = match levels.level_values() {
             Ok(values) => values,
             Err(why) => return refuse(format!("{key}: {why}")),
         };
         for value in &values {
-            cell.at(&[(key.clone(), value.clone())])?;
+            cell.at_point(&[(key.clone(), value.clone())])?;
         }
         if let Some(name) = key.strip_prefix("variables.")
             && !factors::is_used(&cell.unfilled, name)
@@ -80,7 +80,7 @@ fn check_tune(cell: &MatrixCell, tune: &Tune) -> Result<(), TreeError> {
         }
     }
     if tune.configurations < 2 {
-        return Err(place.error("strategy.tune.configurations", "expected 2 or more"));
+        return Err(place.error_at("strategy.tune.configurations", "expected 2 or more"));
     }
     Ok(())
 }

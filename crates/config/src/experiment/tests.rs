@@ -1,4 +1,4 @@
-use crate::experiment::estimate::estimate;
+use crate::experiment::estimate::estimate_duration;
 use crate::experiment::*;
 use crate::tree::TreeError;
 
@@ -13,52 +13,52 @@ repetitions: 3
 ";
 
 fn error(text: &str) -> String {
-    plan(text, "x.yaml", &[]).unwrap_err().to_string()
+    read_plan(text, "x.yaml", &[]).unwrap_err().to_string()
 }
 
 #[test]
 fn cells_are_every_combination() {
-    let plan = plan(LADDER, "dir/ladder.yaml", &[]).unwrap();
+    let plan = read_plan(LADDER, "dir/ladder.yaml", &[]).unwrap();
     assert_eq!((plan.name.as_str(), plan.cells.len(), plan.runs.len()), ("ladder", 8, 24));
-    let labels: Vec<String> = plan.cells.iter().map(MatrixCell::label).collect();
+    let labels: Vec<String> = plan.cells.iter().map(MatrixCell::levels_label).collect();
     assert_eq!(labels[..3], ["users=1 memory=small", "users=1 memory=large", "users=2 memory=small"]);
     let large = &plan.cells[1].spec;
     assert_eq!((large.phases.measure.pipeline, large.phases.load.batch), (4, 8));
     assert_eq!(large.phases.measure.users, Some(1));
     assert_eq!(plan.cells[0].spec.phases.load.batch, 64);
-    assert!((estimate(&plan).seconds - 24.0 * 27.0).abs() < 1e-6 && estimate(&plan).loads);
+    assert!((estimate_duration(&plan).seconds - 24.0 * 27.0).abs() < 1e-6 && estimate_duration(&plan).loads);
 }
 
 #[test]
 fn random_blocks_hold_every_cell_once() {
-    let runs = plan(LADDER, "x.yaml", &[]).unwrap().runs;
+    let runs = read_plan(LADDER, "x.yaml", &[]).unwrap().runs;
     for block in runs.chunks(8) {
         let mut cells: Vec<usize> = block.iter().map(|run| run.cell).collect();
         assert!(block.iter().all(|run| run.repetition == block[0].repetition));
         cells.sort_unstable();
         assert_eq!(cells, (0..8).collect::<Vec<_>>());
     }
-    let again = plan(LADDER, "x.yaml", &[]).unwrap().runs;
+    let again = read_plan(LADDER, "x.yaml", &[]).unwrap().runs;
     assert_eq!(runs, again);
-    let other = plan(LADDER, "x.yaml", &["seed=2".into()]).unwrap().runs;
+    let other = read_plan(LADDER, "x.yaml", &["seed=2".into()]).unwrap().runs;
     assert_ne!(runs, other);
-    let file = plan(LADDER, "x.yaml", &["order=file".into()]).unwrap().runs;
+    let file = read_plan(LADDER, "x.yaml", &["order=file".into()]).unwrap().runs;
     assert_eq!(file.iter().map(|run| run.cell).collect::<Vec<_>>()[..9], [0, 1, 2, 3, 4, 5, 6, 7, 0]);
-    let sequential = plan(LADDER, "x.yaml", &["order=sequential".into()]).unwrap().runs;
+    let sequential = read_plan(LADDER, "x.yaml", &["order=sequential".into()]).unwrap().runs;
     assert_eq!(sequential[..4].iter().map(|run| run.cell).collect::<Vec<_>>(), [0, 0, 0, 1]);
 }
 
 #[test]
 fn options_replace_values_and_factors() {
-    let plan = plan(LADDER, "x.yaml", &["users=[3, 5]".into(), "duration=1m".into()]).unwrap();
+    let plan = read_plan(LADDER, "x.yaml", &["users=[3, 5]".into(), "duration=1m".into()]).unwrap();
     assert_eq!(plan.cells.len(), 4);
-    assert_eq!(plan.cells[2].label(), "users=5 memory=small");
+    assert_eq!(plan.cells[2].levels_label(), "users=5 memory=small");
     assert_eq!(plan.cells[0].spec.phases.measure.duration.as_ref().unwrap().0, 60_000_000_000);
     let tree = &plan.cells[0].tree;
-    let leaves = tree.leaves();
+    let leaves = tree.list_leaves();
     let (_, _, origin) = leaves.iter().find(|(path, _, _)| path == "phases.measure.duration").unwrap();
     assert_eq!(origin.to_string(), "--set duration=1m");
-    let one = crate::experiment::plan(LADDER, "x.yaml", &["users=7".into()]).unwrap();
+    let one = crate::experiment::read_plan(LADDER, "x.yaml", &["users=7".into()]).unwrap();
     assert_eq!(one.cells.len(), 2);
 }
 
@@ -66,8 +66,11 @@ fn options_replace_values_and_factors() {
 fn options_have_the_last_word_over_factors() {
     let labels = |text: &str, sets: &[&str]| {
         let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
-        let plan = plan(text, "x.yaml", &sets).unwrap_or_else(|e| panic!("{e}"));
-        plan.cells.iter().map(|c| (c.label(), c.spec.phases.measure.users.unwrap_or(0))).collect::<Vec<_>>()
+        let plan = read_plan(text, "x.yaml", &sets).unwrap_or_else(|e| panic!("{e}"));
+        plan.cells
+            .iter()
+            .map(|c| (c.levels_label(), c.spec.phases.measure.users.unwrap_or(0)))
+            .collect::<Vec<_>>()
     };
     let row = |label: &str, users: usize| (label.to_owned(), users);
     // By either name of the key, and levels by their labels.
@@ -84,7 +87,7 @@ fn options_have_the_last_word_over_factors() {
                   overrides: [{when: {test: a}, set: {think: 1s}}]\n";
     assert_eq!(labels(paired, &["users=2"]), [row("test=a users=2", 2), row("test=b", 2)]);
     assert_eq!(labels(paired, &["test=b"]), [row("test=b", 2)]);
-    let wrong = plan(LADDER, "x.yaml", &["memory=smal".into()]).unwrap_err().to_string();
+    let wrong = read_plan(LADDER, "x.yaml", &["memory=smal".into()]).unwrap_err().to_string();
     assert!(wrong.contains("memory has no level \"smal\"; levels: small, large"), "{wrong}");
 }
 
@@ -97,7 +100,7 @@ fn a_level_is_asked_for_by_its_longest_label() {
         ("users=4 duration=5s", 1),
         ("users=4 pipeline=2 duration=5s", 2),
     ] {
-        let plan = plan(text, "x.yaml", &[format!("size={wanted}")]).unwrap_or_else(|e| panic!("{e}"));
+        let plan = read_plan(text, "x.yaml", &[format!("size={wanted}")]).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plan.cells.len(), 1, "{wanted}");
         assert_eq!(plan.cells[0].spec.phases.measure.pipeline, pipeline, "{wanted}");
     }
@@ -107,7 +110,7 @@ fn a_level_is_asked_for_by_its_longest_label() {
 fn a_loop_has_users_or_a_rate() {
     let of = |measure: &str, more: &str| {
         let text = format!("phases: {{measure: {{{measure}}}}}\n{more}");
-        plan(&text, "x.yaml", &[]).map(|_| ()).map_err(|e| e.to_string())
+        read_plan(&text, "x.yaml", &[]).map(|_| ()).map_err(|e| e.to_string())
     };
     let search = "strategy: {highest_rate: {objectives: [\"errors < 1%\"], from: 1, to: 2}}\n";
     for (measure, more) in
@@ -133,7 +136,7 @@ fn a_loop_has_users_or_a_rate() {
 fn ranges_go_up_and_down() {
     let users = |range: &str| {
         let text = format!("factors: {{users: {range}}}\n");
-        let plan = plan(&text, "x.yaml", &[])?;
+        let plan = read_plan(&text, "x.yaml", &[])?;
         Ok::<_, TreeError>(plan.cells.iter().map(|c| c.levels[0].1.clone()).collect::<Vec<_>>().join(" "))
     };
     assert_eq!(users("{from: 1, to: 10, step: 3}").unwrap(), "1 4 7 10");
@@ -155,7 +158,7 @@ fn cells_can_be_left_out_and_changed() {
         "{LADDER}exclude: [{{users: [1, 2], memory: large}}]\n\
          overrides: [{{when: {{memory: large}}, set: {{duration: 3h}}}}]\n"
     );
-    let plan = plan(&text, "x.yaml", &[]).unwrap();
+    let plan = read_plan(&text, "x.yaml", &[]).unwrap();
     assert_eq!(plan.cells.len(), 6);
     let long = |cell: &&MatrixCell| cell.spec.phases.measure.duration.as_ref().unwrap().to_string() == "3h";
     assert_eq!(plan.cells.iter().filter(long).count(), 2);
@@ -187,7 +190,8 @@ fn refusals_name_the_place() {
     let late = error("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 30s}\n");
     assert!(late.starts_with("x.yaml:2:") && late.contains("30s: expected a time within"), "{late}");
     assert!(
-        plan("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 20s}\n", "x.yaml", &[]).is_ok()
+        read_plan("phases: {measure: {duration: 20s}}\nwindow: {from: 10s, to: 20s}\n", "x.yaml", &[])
+            .is_ok()
     );
     let none = error("phases:\n  measure:\n    users: 0\n");
     assert!(none.starts_with("x.yaml:3:12: phases.measure.users: 0: expected 1 or more"), "{none}");
@@ -224,19 +228,21 @@ fn refusals_name_the_place() {
         let phases = format!("phases: {{load: {{workers: {load}}}, measure: {{workers: 1}}}}");
         format!("client: {{workers: 2}}\n{phases}\n")
     };
-    assert!(plan(&workers(2), "x.yaml", &[]).is_ok());
+    assert!(read_plan(&workers(2), "x.yaml", &[]).is_ok());
     assert!(
         error(&workers(0)).contains("phases.load.workers")
             && error(&workers(3)).contains("no more than there are")
     );
     let many = "factors: {users: {from: 1, to: 9999}, records: {from: 1, to: 9999}}\n";
     assert!(error(many).contains("more than 50000 cells"));
-    assert!(plan("a: 1\n", "x.yaml", &["nothing".into()]).unwrap_err().to_string().contains("KEY=VALUE"));
+    assert!(
+        read_plan("a: 1\n", "x.yaml", &["nothing".into()]).unwrap_err().to_string().contains("KEY=VALUE")
+    );
 }
 
 #[test]
 fn every_key_of_the_schema_is_described() {
-    let schema: serde_json::Value = serde_json::from_str(&schema()).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&json_schema_text()).unwrap();
     let mut missing = Vec::new();
     fn walk(path: &str, value: &serde_json::Value, missing: &mut Vec<String>) {
         if let Some(all) = value.get("properties").and_then(|p| p.as_object()) {
@@ -266,14 +272,15 @@ strategy:
 
 #[test]
 fn a_point_of_a_search_sets_variables_too() {
-    let plan = plan(TUNED, "x.yaml", &[]).unwrap();
+    let plan = read_plan(TUNED, "x.yaml", &[]).unwrap();
     let cell = &plan.cells[0];
     assert_eq!(cell.spec.target.as_deref(), Some("sim:?service=100us&capacity=2"));
-    let (spec, tree) = cell.at(&[("variables.s".into(), "50".into()), ("users".into(), "4".into())]).unwrap();
+    let (spec, tree) =
+        cell.at_point(&[("variables.s".into(), "50".into()), ("users".into(), "4".into())]).unwrap();
     assert_eq!(spec.target.as_deref(), Some("sim:?service=50us&capacity=2"));
-    assert_eq!(tree.find("target").unwrap().label(), "sim:?service=50us&capacity=2");
+    assert_eq!(tree.find_path("target").unwrap().to_label(), "sim:?service=50us&capacity=2");
     assert_eq!(spec.phases.measure.users, Some(4));
-    assert_eq!(cell.at(&[]).unwrap().0.target, cell.spec.target);
+    assert_eq!(cell.at_point(&[]).unwrap().0.target, cell.spec.target);
 }
 
 #[test]
@@ -304,15 +311,15 @@ fn every_worker_has_a_user() {
     let some =
         text(3, 2).replace("load: {", "load: {workers: 2, ").replace("measure: {", "measure: {workers: 3, ");
     for taken in [text(4, 4), some, text(4, 2).replace("load: {", "load: {when: never, ")] {
-        assert!(plan(&taken, "x.yaml", &[]).is_ok(), "{taken}");
+        assert!(read_plan(&taken, "x.yaml", &[]).is_ok(), "{taken}");
     }
 }
 
 #[test]
 fn the_duration_of_operations_at_a_rate_is_told() {
     let text = "phases: {load: {when: never}, measure: {operations: 10M, rate: 65536, warmup: 0s}}\n";
-    let found = estimate(&plan(text, "x.yaml", &[]).unwrap());
+    let found = estimate_duration(&read_plan(text, "x.yaml", &[]).unwrap());
     assert!((found.seconds - (1e7 / 65_536.0 + 2.0)).abs() < 1e-6 && found.open_ended, "{found:?}");
     let text = "phases: {warmup: {duration: 7s, users: 2}, measure: {duration: 20s}}\n";
-    assert_eq!(estimate(&plan(text, "x.yaml", &[]).unwrap()).seconds, 29.0);
+    assert_eq!(estimate_duration(&read_plan(text, "x.yaml", &[]).unwrap()).seconds, 29.0);
 }

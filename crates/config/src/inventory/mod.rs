@@ -26,7 +26,7 @@ pub struct InventoryHost {
 
 impl InventoryHost {
     /// A host that no inventory names: the user's ssh configuration knows it.
-    pub fn named(name: &str) -> Self {
+    pub fn named_host(name: &str) -> Self {
         InventoryHost { name: name.to_owned(), variables: Variables::new() }
     }
 
@@ -36,7 +36,7 @@ impl InventoryHost {
     }
 
     /// Name or address that ssh is given.
-    pub fn destination(&self) -> &str {
+    pub fn ssh_destination(&self) -> &str {
         self.get("ansible_host").unwrap_or(&self.name)
     }
 }
@@ -175,12 +175,12 @@ impl Inventory {
     }
 
     /// Names of hosts and groups, for messages.
-    pub fn names(&self) -> Vec<&str> {
+    pub fn all_names(&self) -> Vec<&str> {
         self.groups.keys().chain(&self.order).map(String::as_str).collect()
     }
 
     /// The hosts of a group, or the one of this name; `all` is every one. In the order of the file.
-    pub fn select(&self, name: &str) -> Result<Vec<InventoryHost>, NoSuchHost> {
+    pub fn select_hosts(&self, name: &str) -> Result<Vec<InventoryHost>, NoSuchHost> {
         let wanted: BTreeSet<&str> = if name == "all" {
             self.order.iter().map(String::as_str).collect()
         } else if self.groups.contains_key(name) {
@@ -188,7 +188,7 @@ impl Inventory {
         } else if let Some((host, _)) = self.hosts.get_key_value(name) {
             BTreeSet::from([host.as_str()])
         } else {
-            let there = self.names().into_iter().map(str::to_owned).collect();
+            let there = self.all_names().into_iter().map(str::to_owned).collect();
             return Err(NoSuchHost { name: name.to_owned(), there });
         };
         let groups = self.ranked();

@@ -60,7 +60,7 @@ disks=[\"vdb\", \"vdc\"]
         let sections = names.iter().map(|name| format!("[{name}:children]\n{}\n", names.join("\n")));
         let text = format!("[g0]\nh[1:5000]\n{}", sections.collect::<String>());
         let inventory = Inventory::parse(&text, "hosts.ini").unwrap();
-        assert_eq!(inventory.select("g39").unwrap().len(), 5_000);
+        assert_eq!(inventory.select_hosts("g39").unwrap().len(), 5_000);
         let many = Inventory::parse("[a]\nx[0:999].y[0:999]\n", "hosts.ini").unwrap_err().to_string();
         assert!(many.contains("hosts.ini:2") && many.contains("10000"), "{many}");
     }
@@ -69,23 +69,23 @@ disks=[\"vdb\", \"vdc\"]
     fn ini_with_ranges_children_and_variables() {
         let lab = Inventory::parse(INI, "hosts").unwrap();
         let names = |what: &str| -> Vec<String> {
-            lab.select(what).unwrap().into_iter().map(|host| host.name).collect()
+            lab.select_hosts(what).unwrap().into_iter().map(|host| host.name).collect()
         };
         assert_eq!(names("mongod"), ["db01.lab", "db02.lab", "db03.lab"]);
         assert_eq!(names("clients"), ["load-a", "load-b", "other"]);
         assert_eq!(names("lab").len(), 6);
         assert_eq!(names("all").len(), 7);
         assert_eq!(names("db02.lab"), ["db02.lab"]);
-        let db = &lab.select("mongod").unwrap()[0];
+        let db = &lab.select_hosts("mongod").unwrap()[0];
         assert_eq!((db.get("ansible_user"), db.get("disks")), (Some("admin"), Some("[\"vdb\", \"vdc\"]")));
-        let load = &lab.select("clients").unwrap()[0];
+        let load = &lab.select_hosts("clients").unwrap()[0];
         assert_eq!((load.get("ansible_user"), load.get("ansible_port")), (Some("root"), Some("2222")));
-        assert_eq!(lab.select("bastion").unwrap()[0].destination(), "10.0.0.1");
+        assert_eq!(lab.select_hosts("bastion").unwrap()[0].ssh_destination(), "10.0.0.1");
         assert_eq!(
-            lab.select("other").unwrap()[0].get("ansible_ssh_common_args"),
+            lab.select_hosts("other").unwrap()[0].get("ansible_ssh_common_args"),
             Some("-o ProxyJump=bastion -4")
         );
-        let unknown = lab.select("absent").unwrap_err().to_string();
+        let unknown = lab.select_hosts("absent").unwrap_err().to_string();
         assert!(unknown.contains("no host or group \"absent\"") && unknown.contains("mongod"), "{unknown}");
     }
 
@@ -95,10 +95,10 @@ disks=[\"vdb\", \"vdc\"]
                     \x20     vars: {ansible_user: root}\n      children:\n        mongod:\n          hosts:\n            db1:\n\
                     \x20           db2: {ansible_user: admin}\n";
         let lab = Inventory::parse(text, "hosts.yml").unwrap();
-        let hosts = lab.select("lab").unwrap();
+        let hosts = lab.select_hosts("lab").unwrap();
         let users: Vec<_> = hosts.iter().map(|host| (host.name.as_str(), host.get("ansible_user"))).collect();
         assert_eq!(users, [("db1", Some("root")), ("db2", Some("admin"))]);
-        assert_eq!(lab.select("bastion").unwrap()[0].get("ansible_port"), Some("22"));
+        assert_eq!(lab.select_hosts("bastion").unwrap()[0].get("ansible_port"), Some("22"));
     }
 
     /// What ansible-inventory says of the same files: `tests/data/ansible`.
@@ -110,7 +110,7 @@ disks=[\"vdb\", \"vdc\"]
             let told: serde_json::Value = serde_json::from_str(&read(&format!("{name}.json"))).unwrap();
             let inventory = Inventory::parse(&read(name), name).unwrap();
             let ours = |group: &str| -> BTreeSet<String> {
-                inventory.select(group).unwrap().into_iter().map(|host| host.name).collect()
+                inventory.select_hosts(group).unwrap().into_iter().map(|host| host.name).collect()
             };
             let groups = told.as_object().unwrap().iter().filter(|(_, group)| group.get("hosts").is_some());
             for (group, members) in groups.filter(|(group, _)| *group != "ungrouped") {
@@ -122,7 +122,7 @@ disks=[\"vdb\", \"vdc\"]
             let variables = told["_meta"]["hostvars"].as_object().unwrap();
             assert!(variables.keys().all(|host| ours("all").contains(host)), "{name}: {:?}", ours("all"));
             for (host, theirs) in variables {
-                let own = inventory.select(host).unwrap().remove(0);
+                let own = inventory.select_hosts(host).unwrap().remove(0);
                 for (key, value) in theirs.as_object().unwrap().iter().filter(|(_, value)| !value.is_array())
                 {
                     let text = match value {
@@ -168,6 +168,6 @@ disks=[\"vdb\", \"vdc\"]
         }
         // Groups that are children of each other end.
         let round = Inventory::parse("[a:children]\nb\n[b:children]\na\n[a]\nx\n", "hosts").unwrap();
-        assert_eq!(round.select("b").unwrap()[0].name, "x");
+        assert_eq!(round.select_hosts("b").unwrap()[0].name, "x");
     }
 }

@@ -10,10 +10,10 @@ impl ServerSpec {
     pub fn check(&self) -> Result<(), InvalidSetting> {
         self.check_shape()?;
         self.check_engine()?;
-        self.placement.check().map_err(|wrong| wrong.below("placement"))?;
-        self.limits.check().map_err(|wrong| wrong.below("limits"))?;
-        self.data.check().map_err(|wrong| wrong.below("data"))?;
-        let needed = self.kind.rules().memory_needed(self);
+        self.placement.check().map_err(|wrong| wrong.below_key("placement"))?;
+        self.limits.check().map_err(|wrong| wrong.below_key("limits"))?;
+        self.data.check().map_err(|wrong| wrong.below_key("data"))?;
+        let needed = self.kind.server_rules().memory_needed(self);
         if let Some(limit) = &self.limits.memory
             && limit.0 < needed
         {
@@ -34,8 +34,10 @@ impl ServerSpec {
         if self.instances == 0 {
             return Err(InvalidSetting::new("instances", "expected a whole number from 1"));
         }
-        if self.topology != Topology::Single && !self.kind.rules().topologies().contains(&self.topology) {
-            let can = ServerKind::those(|rules| rules.topologies().contains(&self.topology));
+        if self.topology != Topology::Single
+            && !self.kind.server_rules().topologies().contains(&self.topology)
+        {
+            let can = ServerKind::names_where(|rules| rules.topologies().contains(&self.topology));
             return Err(InvalidSetting::new(
                 "topology",
                 format!("{} is for {can}, not {}", self.topology, self.kind),
@@ -134,7 +136,7 @@ impl ServerSpec {
                 "there are no copies to be read from: expected primary",
             ));
         }
-        if self.topology == Topology::Cluster && !self.kind.rules().reads_replicas_of_clusters() {
+        if self.topology == Topology::Cluster && !self.kind.server_rules().reads_replicas_of_clusters() {
             return Err(InvalidSetting::new(
                 "reads",
                 format!("clusters of {} are read from their primaries alone: expected primary", self.kind),
@@ -144,7 +146,7 @@ impl ServerSpec {
     }
 
     fn check_engine(&self) -> Result<(), InvalidSetting> {
-        let rules = self.kind.rules();
+        let rules = self.kind.server_rules();
         let own = [
             ("compressor", self.compressor.is_some()),
             ("journal_compressor", self.journal_compressor.is_some()),
@@ -152,7 +154,7 @@ impl ServerSpec {
             ("engine", self.engine.is_some()),
         ];
         if let Some((key, _)) = own.iter().find(|(_, set)| *set && !rules.has_engines()) {
-            let can = ServerKind::those(|rules| rules.has_engines());
+            let can = ServerKind::names_where(|rules| rules.has_engines());
             return Err(InvalidSetting::new(key, format!("is for {can}, not {}", self.kind)));
         }
         for (key, value) in

@@ -18,7 +18,7 @@ pub enum Paths {
 
 impl Paths {
     /// The folder of a process.
-    pub fn of(&self, process: usize) -> &Path {
+    pub fn of_process(&self, process: usize) -> &Path {
         match self {
             Paths::One(path) => path,
             Paths::Several(paths) => &paths[process % paths.len()],
@@ -26,7 +26,7 @@ impl Paths {
     }
 
     /// All of them.
-    pub fn all(&self) -> &[PathBuf] {
+    pub fn all_paths(&self) -> &[PathBuf] {
         match self {
             Paths::One(path) => std::slice::from_ref(path),
             Paths::Several(paths) => paths,
@@ -57,7 +57,7 @@ impl Filesystem {
     }
 
     /// Smallest image that mkfs accepts and that holds anything, bytes.
-    pub fn smallest(self) -> u64 {
+    pub fn smallest_image(self) -> u64 {
         match self {
             Filesystem::Xfs => 300 << 20,
             Filesystem::Ext4 => 16 << 20,
@@ -157,10 +157,10 @@ impl DataSpec {
     /// Refuses an invalid configuration, by its key.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         if let Some(paths) = &self.path {
-            if paths.all().is_empty() {
+            if paths.all_paths().is_empty() {
                 return Err(InvalidSetting::new("path", "the list is empty"));
             }
-            if self.image.is_some() && paths.all().len() > 1 {
+            if self.image.is_some() && paths.all_paths().len() > 1 {
                 return Err(InvalidSetting::new("path", "the images need one folder, not several"));
             }
         }
@@ -172,12 +172,12 @@ impl DataSpec {
                     "loaded data outlive their run: remove snapshot and image",
                 ));
             }
-            if self.path.as_ref().is_some_and(|paths| paths.all().len() > 1) {
+            if self.path.as_ref().is_some_and(|paths| paths.all_paths().len() > 1) {
                 return Err(InvalidSetting::new("path", "a volume needs one folder, not several"));
             }
         }
         let Some(image) = &self.image else { return Ok(()) };
-        let least = Bytes(image.filesystem.smallest());
+        let least = Bytes(image.filesystem.smallest_image());
         if image.size.0 < least.0 {
             let name = image.filesystem.name();
             return Err(InvalidSetting::new(

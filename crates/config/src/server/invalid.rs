@@ -18,7 +18,7 @@ impl InvalidSetting {
 
     /// The same, of a mapping that stands below the key `parent`.
     #[must_use]
-    pub fn below(self, parent: &str) -> Self {
+    pub fn below_key(self, parent: &str) -> Self {
         InvalidSetting { key: format!("{parent}.{}", self.key), ..self }
     }
 }

@@ -226,7 +226,7 @@ impl ServerSpec {
     /// Returns the option that should be set to a password: any client that reaches its address could come in without one. It
     /// listens beyond this host, could ask for a password, and has none.
     pub fn lacks_password(&self) -> Option<&'static str> {
-        let option = self.kind.rules().password_option()?;
+        let option = self.kind.server_rules().password_option()?;
         (!self.listens().is_loopback() && !self.options.contains_key(option)).then_some(option)
     }
 

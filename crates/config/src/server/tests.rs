@@ -41,7 +41,7 @@ if_not_permitted: continue
     spec.check().unwrap();
     assert_eq!(spec.placement.policy, Policy::CoresEachSmt);
     assert_eq!(spec.processes(), 2);
-    assert_eq!(spec.data.path.as_ref().unwrap().of(3), std::path::Path::new("/b"));
+    assert_eq!(spec.data.path.as_ref().unwrap().of_process(3), std::path::Path::new("/b"));
     let written = serde_json::to_string(&spec).unwrap();
     assert_eq!(serde_json::from_str::<ServerSpec>(&written).unwrap(), spec);
 }

@@ -20,7 +20,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Of a mapping that is called `what` in messages.
-    pub fn of(node: &'a YamlNode, what: &str) -> Result<Self, Bad> {
+    pub fn of_mapping(node: &'a YamlNode, what: &str) -> Result<Self, Bad> {
         match node.value() {
             Yaml::Map(all) => Ok(Fields { node, left: all.iter().map(|(k, v)| (k.as_str(), v)).collect() }),
             _ => bad(node, format!("{what}: {}: expected a mapping", node.word())),
@@ -28,15 +28,15 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key, if it is there.
-    pub fn take(&mut self, key: &str) -> Option<&'a YamlNode> {
+    pub fn take_value(&mut self, key: &str) -> Option<&'a YamlNode> {
         let at = self.left.iter().position(|(name, _)| *name == key)?;
         Some(self.left.remove(at).1)
     }
 
     /// The value of a key that must be there.
-    pub fn need(&mut self, key: &str, what: &str) -> Result<&'a YamlNode, Bad> {
+    pub fn need_value(&mut self, key: &str, what: &str) -> Result<&'a YamlNode, Bad> {
         let line = self.node.line();
-        self.take(key).ok_or_else(|| (line, format!("{key} is missing: {what}")))
+        self.take_value(key).ok_or_else(|| (line, format!("{key} is missing: {what}")))
     }
 
     /// Refuses what is left; `known` are all keys that are understood.

@@ -46,11 +46,11 @@ pub fn parse(text: &str, path: &str) -> Result<WorkloadTemplate, TemplateError> 
 }
 
 fn template(root: &YamlNode) -> Result<WorkloadTemplate, Bad> {
-    let mut top = Fields::of(root, "a template")?;
-    let seed = top.take("seed").map_or(Ok(1), |node| whole(node, 0, i64::MAX))? as u64;
-    let batch = top.take("batch").map_or(Ok(1_000), |node| whole(node, 1, 100_000))? as u32;
-    let data = top.need("collections", "what documents there are")?;
-    let mix = top.need("operations", "what is done with them")?;
+    let mut top = Fields::of_mapping(root, "a template")?;
+    let seed = top.take_value("seed").map_or(Ok(1), |node| whole(node, 0, i64::MAX))? as u64;
+    let batch = top.take_value("batch").map_or(Ok(1_000), |node| whole(node, 1, 100_000))? as u32;
+    let data = top.need_value("collections", "what documents there are")?;
+    let mix = top.need_value("operations", "what is done with them")?;
     top.end(&["seed", "batch", "collections", "operations"])?;
     let Yaml::Map(named) = data.value() else {
         return bad(data, format!("collections: {}: expected a mapping of names", data.word()));
@@ -70,10 +70,10 @@ fn collection(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<Te
     if name.is_empty() || name.contains(['$', '\0']) {
         return bad(node, format!("{name:?} is no name of a collection"));
     }
-    let mut fields = Fields::of(node, name)?;
-    let documents = count(fields.need("count", "the number of documents")?)?;
-    let shape = fields.need("document", "what a document consists of")?;
-    let indexes = fields.take("indexes").map_or(Ok(Vec::new()), indexes)?;
+    let mut fields = Fields::of_mapping(node, name)?;
+    let documents = count(fields.need_value("count", "the number of documents")?)?;
+    let shape = fields.need_value("document", "what a document consists of")?;
+    let indexes = fields.take_value("indexes").map_or(Ok(Vec::new()), indexes)?;
     fields.end(&["count", "document", "indexes"])?;
     let Yaml::Map(all) = shape.value() else {
         return bad(shape, format!("document: {}: expected fields", shape.word()));
@@ -90,7 +90,7 @@ fn collection(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<Te
         }
     }
     let longest = rest.iter().fold(0_u64, |sum, (field, value)| {
-        sum.saturating_add(field.len() as u64 + 2).saturating_add(value.longest())
+        sum.saturating_add(field.len() as u64 + 2).saturating_add(value.longest_value())
     });
     if longest > BSON_BYTES {
         return bad(shape, format!("document: up to {longest} bytes: expected at most {BSON_BYTES}"));

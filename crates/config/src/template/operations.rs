@@ -47,20 +47,20 @@ impl Operands<'_> {
 }
 
 fn operation(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<TemplateOperation, Bad> {
-    let mut fields = Fields::of(node, name)?;
-    let weight = fields.take("weight").map_or(Ok(1.0), number)?;
+    let mut fields = Fields::of_mapping(node, name)?;
+    let weight = fields.take_value("weight").map_or(Ok(1.0), number)?;
     if weight < 0.0 {
         return bad(node, format!("{name}: weight {weight}: expected 0 or more"));
     }
-    let transaction = fields.take("transaction");
+    let transaction = fields.take_value("transaction");
     let steps = match transaction.map(|list| (list, list.value())) {
         None => vec![step(name, fields, node, names)?],
         Some((_, Yaml::List(all))) if !all.is_empty() => {
             fields.end(&["weight", "transaction"])?;
             let one = |(number, node): (usize, &YamlNode)| {
-                let mut fields = Fields::of(node, "a step")?;
+                let mut fields = Fields::of_mapping(node, "a step")?;
                 let numbered = format!("{}", number + 1);
-                let name = fields.take("name").map_or(Ok(numbered.as_str()), text)?;
+                let name = fields.take_value("name").map_or(Ok(numbered.as_str()), text)?;
                 step(name, fields, node, names)
             };
             all.iter().enumerate().map(one).collect::<Result<_, _>>()?
@@ -79,15 +79,15 @@ fn step(
     names: &CollectionNames,
 ) -> Result<OperationStep, Bad> {
     let found: Vec<(&str, &YamlNode)> =
-        VERBS.iter().filter_map(|verb| Some((*verb, fields.take(verb)?))).collect();
+        VERBS.iter().filter_map(|verb| Some((*verb, fields.take_value(verb)?))).collect();
     let [(verb, of)] = found[..] else {
         return bad(node, format!("{name}: expected exactly one of {}", VERBS.join(", ")));
     };
-    let collection = names.find(of, text(of)?)?;
+    let collection = names.find_collection(of, text(of)?)?;
     let mut operands = Operands { names, values: Vec::new() };
     let kind = match verb {
         "insert" => {
-            let count = fields.take("documents").map_or(Ok(1), |node| whole(node, 1, 100_000))?;
+            let count = fields.take_value("documents").map_or(Ok(1), |node| whole(node, 1, 100_000))?;
             fields.end(&["weight", "insert", "documents"])?;
             OperationKind::Insert(count as u32)
         }
@@ -102,7 +102,7 @@ fn action(
     node: &YamlNode,
     operands: &mut Operands<'_>,
 ) -> Result<Action, Bad> {
-    let filter = match (fields.take("filter"), verb) {
+    let filter = match (fields.take_value("filter"), verb) {
         (Some(node), _) => filter(node, operands)?,
         (None, "update" | "delete" | "findAndModify") => {
             return bad(node, "filter is missing: which document is meant");
@@ -112,22 +112,22 @@ fn action(
     let (action, known): (Action, &[&str]) = match verb {
         "find" | "findOne" => {
             let one = verb == "findOne";
-            let limit = if one { Some(1) } else { limit(fields.take("limit"))? };
-            let sort = fields.take("sort").map_or(Ok(Vec::new()), orders)?;
-            let shown = fields.take("projection").map_or(Ok(Projection::default()), projection)?;
+            let limit = if one { Some(1) } else { limit(fields.take_value("limit"))? };
+            let sort = fields.take_value("sort").map_or(Ok(Vec::new()), orders)?;
+            let shown = fields.take_value("projection").map_or(Ok(Projection::default()), projection)?;
             let find = Action::Find { filter, fields: shown, sort, limit, single_batch: one };
             (find, &["weight", "find", "findOne", "filter", "projection", "sort", "limit"])
         }
         "distinct" => {
-            let field = text(fields.need("field", "whose values")?)?.to_owned();
+            let field = text(fields.need_value("field", "whose values")?)?.to_owned();
             (Action::Distinct { filter, field }, &["weight", "distinct", "field", "filter"])
         }
         "sum" => {
-            let field = text(fields.need("field", "what is added up")?)?.to_owned();
+            let field = text(fields.need_value("field", "what is added up")?)?.to_owned();
             (Action::Sum { filter, field, result: "sum".into() }, &["weight", "sum", "field", "filter"])
         }
         "aggregate" => {
-            let pipeline = pipeline(fields.need("pipeline", "a list of stages")?, operands)?;
+            let pipeline = pipeline(fields.need_value("pipeline", "a list of stages")?, operands)?;
             (Action::Aggregate { pipeline }, &["weight", "aggregate", "pipeline"])
         }
         "delete" | "deleteMany" => {
@@ -135,21 +135,21 @@ fn action(
             (Action::Delete { filter, many, ordered: true }, &["weight", "delete", "deleteMany", "filter"])
         }
         "update" | "updateMany" => {
-            let change = change(fields.need("change", "operators such as $set")?, operands)?;
-            let upsert = fields.take("upsert").map_or(Ok(false), flag)?;
+            let change = change(fields.need_value("change", "operators such as $set")?, operands)?;
+            let upsert = fields.take_value("upsert").map_or(Ok(false), flag)?;
             let many = verb == "updateMany";
             let update = Action::Update { filter, change, many, upsert, ordered: true };
             (update, &["weight", "update", "updateMany", "filter", "change", "upsert"])
         }
         _ => {
-            let change = change(fields.need("change", "operators such as $set")?, operands)?;
+            let change = change(fields.need_value("change", "operators such as $set")?, operands)?;
             let modify = Action::FindAndModify {
                 filter,
                 change,
-                fields: fields.take("projection").map_or(Ok(Projection::default()), projection)?,
-                sort: fields.take("sort").map_or(Ok(Vec::new()), orders)?,
-                upsert: fields.take("upsert").map_or(Ok(false), flag)?,
-                returns_new: fields.take("new").map_or(Ok(false), flag)?,
+                fields: fields.take_value("projection").map_or(Ok(Projection::default()), projection)?,
+                sort: fields.take_value("sort").map_or(Ok(Vec::new()), orders)?,
+                upsert: fields.take_value("upsert").map_or(Ok(false), flag)?,
+                returns_new: fields.take_value("new").map_or(Ok(false), flag)?,
             };
             (modify, &["weight", "findAndModify", "filter", "change", "projection", "sort", "upsert", "new"])
         }
@@ -183,7 +183,7 @@ fn filter(node: &YamlNode, operands: &mut Operands<'_>) -> Result<DocumentFilter
 fn compare(word: &str) -> Option<Compare> {
     [Compare::Above, Compare::AtLeast, Compare::Below, Compare::AtMost]
         .into_iter()
-        .find(|c| c.operator() == word)
+        .find(|c| c.mongodb_operator() == word)
 }
 
 fn test(node: &YamlNode, operands: &mut Operands<'_>) -> Result<FieldTest, Bad> {
@@ -215,7 +215,7 @@ fn change(node: &YamlNode, operands: &mut Operands<'_>) -> Result<Change, Bad> {
     };
     let mut changes = Vec::new();
     for (word, fields) in all {
-        let Some(modify) = operators.into_iter().find(|m| m.operator() == word) else {
+        let Some(modify) = operators.into_iter().find(|m| m.mongodb_operator() == word) else {
             return bad(fields, format!("{word:?}: expected {accepted}"));
         };
         let Yaml::Map(fields) = fields.value() else {

@@ -12,7 +12,7 @@ pub(super) struct CollectionNames(pub Vec<String>);
 
 impl CollectionNames {
     /// The number of a collection.
-    pub fn find(&self, node: &YamlNode, name: &str) -> Result<usize, Bad> {
+    pub fn find_collection(&self, node: &YamlNode, name: &str) -> Result<usize, Bad> {
         self.0.iter().position(|known| known == name).map_or_else(
             || {
                 let near = hint(name, self.0.iter().map(String::as_str));
@@ -71,22 +71,22 @@ fn constant(node: &YamlNode) -> ValueTemplate {
 /// Appends a value as it stands.
 pub(super) fn element(node: &YamlNode, name: &str, out: &mut Vec<u8>) {
     match node.value() {
-        Yaml::Null => bson::null(out, name),
-        Yaml::Bool(flag) => bson::boolean(out, name, *flag),
+        Yaml::Null => bson::put_null(out, name),
+        Yaml::Bool(flag) => bson::put_boolean(out, name, *flag),
         Yaml::Int(n) => match i32::try_from(*n) {
-            Ok(n) => bson::int32(out, name, n),
-            Err(_) => bson::int64(out, name, *n),
+            Ok(n) => bson::put_int32(out, name, n),
+            Err(_) => bson::put_int64(out, name, *n),
         },
-        Yaml::Float(n) => bson::double(out, name, *n),
-        Yaml::Text(text) => bson::string(out, name, text),
+        Yaml::Float(n) => bson::put_double(out, name, *n),
+        Yaml::Text(text) => bson::put_string(out, name, text),
         Yaml::List(all) => {
-            bson::head(out, kind::ARRAY, name);
+            bson::put_head(out, kind::ARRAY, name);
             let at = bson::open(out);
             all.iter().enumerate().for_each(|(i, one)| element(one, &i.to_string(), out));
             bson::close(out, at);
         }
         Yaml::Map(all) => {
-            bson::head(out, kind::DOCUMENT, name);
+            bson::put_head(out, kind::DOCUMENT, name);
             let at = bson::open(out);
             all.iter().for_each(|(name, one)| element(one, name, out));
             bson::close(out, at);
@@ -114,9 +114,9 @@ fn generator(
         "$binary" => {
             let (length, ratio) = match how.value() {
                 Yaml::Map(_) => {
-                    let mut fields = Fields::of(how, name)?;
-                    let length = length(fields.need("length", "bytes, N or [LEAST, GREATEST]")?)?;
-                    let ratio = ratio(fields.take("compressible"))?;
+                    let mut fields = Fields::of_mapping(how, name)?;
+                    let length = length(fields.need_value("length", "bytes, N or [LEAST, GREATEST]")?)?;
+                    let ratio = ratio(fields.take_value("compressible"))?;
                     fields.end(&["length", "compressible"])?;
                     (length, ratio)
                 }
@@ -133,26 +133,29 @@ fn generator(
         }
         "$oneOf" => one_of(how, names),
         "$array" => {
-            let mut fields = Fields::of(how, name)?;
-            let length = length(fields.need("length", "elements, N or [LEAST, GREATEST]")?)?;
-            let of = value(fields.need("of", "what the elements are")?, names)?;
+            let mut fields = Fields::of_mapping(how, name)?;
+            let length = length(fields.need_value("length", "elements, N or [LEAST, GREATEST]")?)?;
+            let of = value(fields.need_value("of", "what the elements are")?, names)?;
             fields.end(&["length", "of"])?;
             let array = ValueTemplate::Array(length, Box::new(of));
-            match array.longest() > BSON_BYTES {
+            match array.longest_value() > BSON_BYTES {
                 true => bad(how, format!("an array of more than {BSON_BYTES} bytes: no document holds it")),
                 false => Ok(array),
             }
         }
         "$key" => {
             let (collection, spread) = reference(how, "collection")?;
-            Ok(ValueTemplate::Key(AddressableDocuments { collection: names.find(how, &collection)?, spread }))
+            Ok(ValueTemplate::Key(AddressableDocuments {
+                collection: names.find_collection(how, &collection)?,
+                spread,
+            }))
         }
         "$of" => {
             let (path, spread) = reference(how, "field")?;
             let Some((collection, field)) = path.split_once('.') else {
                 return bad(how, format!("{path:?}: expected COLLECTION.FIELD"));
             };
-            let keys = AddressableDocuments { collection: names.find(how, collection)?, spread };
+            let keys = AddressableDocuments { collection: names.find_collection(how, collection)?, spread };
             Ok(ValueTemplate::Of(keys, field.to_owned()))
         }
         _ => {
@@ -166,10 +169,10 @@ fn int(how: &YamlNode, least: i64, most: i64, wide: bool) -> Result<ValueTemplat
     let bound = |node: &YamlNode| whole(node, least, most);
     let ((min, max), spread) = match how.value() {
         Yaml::Map(_) => {
-            let mut fields = Fields::of(how, "$int")?;
-            let min = fields.take("min").map_or(Ok(0), bound)?;
-            let max = bound(fields.need("max", "the greatest value")?)?;
-            let spread = spread(fields.take("distribution"))?;
+            let mut fields = Fields::of_mapping(how, "$int")?;
+            let min = fields.take_value("min").map_or(Ok(0), bound)?;
+            let max = bound(fields.need_value("max", "the greatest value")?)?;
+            let spread = spread(fields.take_value("distribution"))?;
             fields.end(&["min", "max", "distribution"])?;
             ((min, max), spread)
         }
@@ -185,10 +188,10 @@ fn int(how: &YamlNode, least: i64, most: i64, wide: bool) -> Result<ValueTemplat
 fn double(how: &YamlNode) -> Result<ValueTemplate, Bad> {
     let ((min, max), decimals) = match how.value() {
         Yaml::Map(_) => {
-            let mut fields = Fields::of(how, "$double")?;
-            let min = fields.take("min").map_or(Ok(0.0), number)?;
-            let max = number(fields.need("max", "the upper end")?)?;
-            let decimals = fields.take("decimals").map(|node| whole(node, 0, 15)).transpose()?;
+            let mut fields = Fields::of_mapping(how, "$double")?;
+            let min = fields.take_value("min").map_or(Ok(0.0), number)?;
+            let max = number(fields.need_value("max", "the upper end")?)?;
+            let decimals = fields.take_value("decimals").map(|node| whole(node, 0, 15)).transpose()?;
             fields.end(&["min", "max", "decimals"])?;
             ((min, max), decimals.map(|n| n as u32))
         }
@@ -210,10 +213,10 @@ fn string(how: &YamlNode) -> Result<ValueTemplate, Bad> {
             ratio: 1,
         });
     }
-    let mut fields = Fields::of(how, "$string")?;
-    let length = length(fields.need("length", "bytes, N or [LEAST, GREATEST]")?)?;
-    let distinct = fields.take("distinct").map(count).transpose()?;
-    let skew = fields.take("distribution");
+    let mut fields = Fields::of_mapping(how, "$string")?;
+    let length = length(fields.need_value("length", "bytes, N or [LEAST, GREATEST]")?)?;
+    let distinct = fields.take_value("distinct").map(count).transpose()?;
+    let skew = fields.take_value("distribution");
     if let (Some(node), None) = (skew, distinct) {
         return bad(node, "distribution chooses among distinct values: give distinct too");
     }
@@ -221,7 +224,7 @@ fn string(how: &YamlNode) -> Result<ValueTemplate, Bad> {
         length,
         distinct,
         spread: spread(skew)?,
-        ratio: ratio(fields.take("compressible"))?,
+        ratio: ratio(fields.take_value("compressible"))?,
     };
     fields.end(&["length", "distinct", "distribution", "compressible"])?;
     Ok(value)
@@ -230,9 +233,9 @@ fn string(how: &YamlNode) -> Result<ValueTemplate, Bad> {
 fn one_of(how: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad> {
     let (list, weights) = match how.value() {
         Yaml::Map(_) => {
-            let mut fields = Fields::of(how, "$oneOf")?;
-            let list = fields.need("values", "a list")?;
-            let weights = fields.need("weights", "a number for each value")?;
+            let mut fields = Fields::of_mapping(how, "$oneOf")?;
+            let list = fields.need_value("values", "a list")?;
+            let weights = fields.need_value("weights", "a number for each value")?;
             fields.end(&["values", "weights"])?;
             (list, Some(weights))
         }
@@ -266,9 +269,9 @@ fn one_of(how: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad>
 /// A name, or a mapping of it and a distribution.
 fn reference(how: &YamlNode, key: &str) -> Result<(String, NumberDistribution), Bad> {
     if let Yaml::Map(_) = how.value() {
-        let mut fields = Fields::of(how, "the reference")?;
-        let name = text(fields.need(key, "whose documents are meant")?)?.to_owned();
-        let spread = spread(fields.take("distribution"))?;
+        let mut fields = Fields::of_mapping(how, "the reference")?;
+        let name = text(fields.need_value(key, "whose documents are meant")?)?.to_owned();
+        let spread = spread(fields.take_value("distribution"))?;
         fields.end(&[key, "distribution"])?;
         return Ok((name, spread));
     }
@@ -282,10 +285,12 @@ fn spread(node: Option<&YamlNode>) -> Result<NumberDistribution, Bad> {
     let share = |word: &str| word.parse::<f64>().ok().filter(|s| (0.0..=1.0).contains(s));
     let found = match words[..] {
         ["uniform"] => Some(NumberDistribution::Uniform),
-        ["zipfian"] => Some(NumberDistribution::zipfian(0.99)),
-        ["zipfian", theta] => {
-            theta.parse().ok().filter(|t: &f64| (0.0..=100.0).contains(t)).map(NumberDistribution::zipfian)
-        }
+        ["zipfian"] => Some(NumberDistribution::with_exponent(0.99)),
+        ["zipfian", theta] => theta
+            .parse()
+            .ok()
+            .filter(|t: &f64| (0.0..=100.0).contains(t))
+            .map(NumberDistribution::with_exponent),
         ["hotspot", data, operations] => share(data)
             .zip(share(operations))
             .map(|(data, operations)| NumberDistribution::Hotspot { data, operations }),

@@ -121,7 +121,7 @@ impl<'de> Deserializer<'de> for NodeReader<'_> {
     /// A number or a truth value where a text is wanted is its text.
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TreeError> {
         match &self.0.value {
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) => visitor.visit_string(self.0.label()),
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) => visitor.visit_string(self.0.to_label()),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for NodeReader<'_> {
     ) -> Result<V::Value, TreeError> {
         match &self.0.value {
             Value::Text(_) | Value::Int(_) | Value::Bool(_) | Value::Null => {
-                visitor.visit_enum(Variant(self.0.label(), None))
+                visitor.visit_enum(Variant(self.0.to_label(), None))
             }
             Value::Map(all) if all.len() == 1 => {
                 visitor.visit_enum(Variant(all[0].0.clone(), Some(&all[0].1)))

@@ -62,7 +62,7 @@ pub fn masked_option(text: &str) -> String {
     let (key, words) = text.split_once('=').map_or(("", text), |(key, words)| (key, words));
     let start = &text[..text.len() - words.len()];
     match Node::parse(words, "") {
-        Ok(node) if !words.is_empty() => format!("{start}{}", node.masked(key, words)),
+        Ok(node) if !words.is_empty() => format!("{start}{}", node.mask_secrets(key, words)),
         _ => dyno_types::secret::mask_arguments(&[text.to_owned()]).concat(),
     }
 }
@@ -108,7 +108,8 @@ pub struct TreeError {
 
 impl fmt::Display for TreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for word in [self.place(), self.key().to_owned()].iter().filter(|word| !word.is_empty()) {
+        for word in [self.place_text(), self.written_key().to_owned()].iter().filter(|word| !word.is_empty())
+        {
             write!(f, "{word}: ")?;
         }
         f.write_str(&self.text)
@@ -117,12 +118,12 @@ impl fmt::Display for TreeError {
 
 impl TreeError {
     /// Returns where the value was written, for people; empty if that is unknown.
-    pub fn place(&self) -> String {
+    pub fn place_text(&self) -> String {
         self.origin.as_ref().map_or_else(String::new, Origin::to_string)
     }
 
     /// Returns the key if the user has written it: not that of a value that a variable stands for.
-    pub fn key(&self) -> &str {
+    pub fn written_key(&self) -> &str {
         if matches!(self.origin, Some(Origin::Variable(_))) { "" } else { &self.path }
     }
 }
@@ -188,7 +189,7 @@ impl Node {
     }
 
     /// An empty mapping.
-    pub fn empty() -> Node {
+    pub fn empty_mapping() -> Node {
         Node { value: Value::Map(Vec::new()), origin: Origin::Built }
     }
 
@@ -204,7 +205,7 @@ impl Node {
     }
 
     /// A text.
-    pub fn text(text: impl Into<String>, origin: Origin) -> Node {
+    pub fn from_text(text: impl Into<String>, origin: Origin) -> Node {
         Node { value: Value::Text(text.into()), origin }
     }
 
@@ -254,7 +255,7 @@ impl Node {
     }
 
     /// The value at a path of keys with dots between them.
-    pub fn find(&self, path: &str) -> Option<&Node> {
+    pub fn find_path(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, key| node.get(key))
     }
 
@@ -271,7 +272,7 @@ impl Node {
     }
 
     /// Takes the value of `key` out of a mapping.
-    pub fn take(&mut self, key: &str) -> Option<Node> {
+    pub fn take_key(&mut self, key: &str) -> Option<Node> {
         let Value::Map(all) = &mut self.value else { return None };
         let at = all.iter().position(|(known, _)| known == key)?;
         Some(all.remove(at).1)
@@ -279,13 +280,13 @@ impl Node {
 
     /// Puts a value at a path of keys with dots between them; mappings on the way are made. The items of a list are keys
     /// too, from 0. Another value on the way is replaced by a mapping.
-    pub fn set(&mut self, path: &str, value: Node) {
+    pub fn set_path(&mut self, path: &str, value: Node) {
         let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
         if let (Value::List(all), Ok(at)) = (&mut self.value, key.parse::<usize>())
             && at < all.len()
         {
             return match rest {
-                Some(rest) => all[at].set(rest, value),
+                Some(rest) => all[at].set_path(rest, value),
                 None => all[at] = value,
             };
         }
@@ -298,7 +299,7 @@ impl Node {
             all.len() - 1
         });
         match rest {
-            Some(rest) => all[at].1.set(rest, value),
+            Some(rest) => all[at].1.set_path(rest, value),
             None => all[at].1 = value,
         }
     }
@@ -314,27 +315,27 @@ impl Node {
     }
 
     /// The value in words, as a label of a factor's level.
-    pub fn label(&self) -> String {
+    pub fn to_label(&self) -> String {
         match &self.value {
             Value::Null => "none".into(),
             Value::Bool(b) => b.to_string(),
             Value::Int(n) => n.to_string(),
             Value::Float(n) => n.to_string(),
             Value::Text(text) => text.clone(),
-            Value::List(all) => all.iter().map(Node::label).collect::<Vec<_>>().join(","),
+            Value::List(all) => all.iter().map(Node::to_label).collect::<Vec<_>>().join(","),
             Value::Map(all) => {
                 if let Some(label) = self.get("label") {
-                    return label.label();
+                    return label.to_label();
                 }
                 let pairs: Vec<String> =
-                    all.iter().map(|(key, value)| format!("{key}={}", value.label())).collect();
+                    all.iter().map(|(key, value)| format!("{key}={}", value.to_label())).collect();
                 pairs.join(" ")
             }
         }
     }
 
     /// Every value that is no mapping, with its path and where it was written; secrets are not masked.
-    pub fn leaves(&self) -> Vec<(String, String, &Origin)> {
+    pub fn list_leaves(&self) -> Vec<(String, String, &Origin)> {
         let mut out = Vec::new();
         self.gather("", &mut out);
         out
@@ -348,12 +349,12 @@ impl Node {
                     node.gather(&path, out);
                 }
             }
-            _ => out.push((path.to_owned(), self.label(), &self.origin)),
+            _ => out.push((path.to_owned(), self.to_label(), &self.origin)),
         }
     }
 
     /// An error about this value.
-    pub fn error(&self, path: &str, text: impl Into<String>) -> TreeError {
+    pub fn error_at(&self, path: &str, text: impl Into<String>) -> TreeError {
         TreeError { origin: Some(self.origin.clone()), path: path.to_owned(), text: text.into() }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 impl Node {
     /// `text`, from which this was read as the value of `key`, with every secret in it masked. Read again, it is the tree that
     /// [`Node::shown`] gives.
-    pub fn masked(&self, key: &str, text: &str) -> String {
+    pub fn mask_secrets(&self, key: &str, text: &str) -> String {
         let mut places: Vec<(Range<usize>, String)> = Vec::new();
         visit(&mut self.clone(), key, &mut |node, shown| {
             if let Origin::File { bytes, .. } = &node.origin {
@@ -31,7 +31,7 @@ impl Node {
     }
 
     /// The value of `key` with its secrets masked.
-    pub fn shown(&self, key: &str) -> Node {
+    pub fn with_masked_secrets(&self, key: &str) -> Node {
         let mut shown = self.clone();
         visit(&mut shown, key, &mut |node, shown| node.value = Value::Text(shown.to_owned()));
         shown
@@ -54,7 +54,7 @@ fn values(tree: &Node, key: &str) -> Vec<String> {
     let mut values = secrets(tree, key);
     if let Some(all) = tree.get("variables").and_then(Node::entries) {
         let inside = variables(tree, key);
-        values.extend(all.iter().filter(|(name, _)| inside.contains(name)).map(|(_, node)| node.label()));
+        values.extend(all.iter().filter(|(name, _)| inside.contains(name)).map(|(_, node)| node.to_label()));
     }
     values
 }
@@ -62,7 +62,7 @@ fn values(tree: &Node, key: &str) -> Vec<String> {
 fn secrets(tree: &Node, key: &str) -> Vec<String> {
     let mut values = Vec::new();
     walk(&mut tree.clone(), key, &[], &mut |node, shown| {
-        let value = node.label();
+        let value = node.to_label();
         values.extend(hidden(&value, shown).into_iter().map(str::to_owned));
     });
     values
@@ -78,11 +78,11 @@ fn variables(tree: &Node, key: &str) -> Vec<String> {
 }
 
 fn walk(node: &mut Node, key: &str, inside: &[String], found: &mut dyn FnMut(&mut Node, &str)) {
-    let value = node.label();
+    let value = node.to_label();
     match &mut node.value {
         Value::Map(all) => {
             // A factor names its key beside its values.
-            let path = all.iter().find(|(own, _)| own == "path").map(|(_, node)| node.label());
+            let path = all.iter().find(|(own, _)| own == "path").map(|(_, node)| node.to_label());
             for (own, node) in all {
                 let below = match &path {
                     Some(path) if own == "values" => path.clone(),
@@ -94,7 +94,7 @@ fn walk(node: &mut Node, key: &str, inside: &[String], found: &mut dyn FnMut(&mu
         }
         Value::List(all) if all.iter().all(|one| matches!(one.value, Value::Text(_))) && !is_secret(key) => {
             // Words of a command, or texts that have nothing to do with each other.
-            let words: Vec<String> = all.iter().map(Node::label).collect();
+            let words: Vec<String> = all.iter().map(Node::to_label).collect();
             for ((node, shown), word) in all.iter_mut().zip(mask_arguments(&words)).zip(&words) {
                 match shown == *word {
                     true => walk(node, key, inside, found),

@@ -58,16 +58,16 @@ fn errors_say_where_the_value_was_written() {
 #[test]
 fn a_value_keeps_its_origin_wherever_it_is_put() {
     let mut tree = Node::parse(TEXT, "x.yaml").unwrap();
-    tree.set("time", Node::from_option("time=soon", "--set"));
+    tree.set_path("time", Node::from_option("time=soon", "--set"));
     let error = tree.read::<Outer>().unwrap_err().to_string();
     assert_eq!(error, "--set time=soon: time: \"soon\": expected a duration such as 500ms, 30s or 2h");
-    tree.set("a.b.c", Node::from_option("a.b.c=[1, 2]", "--set"));
-    assert_eq!(tree.find("a.b.c").unwrap().items().unwrap().len(), 2);
-    assert_eq!(tree.find("a.b.c").unwrap().label(), "1,2");
-    assert!(tree.find("a.x").is_none());
-    let leaves = tree.leaves();
+    tree.set_path("a.b.c", Node::from_option("a.b.c=[1, 2]", "--set"));
+    assert_eq!(tree.find_path("a.b.c").unwrap().items().unwrap().len(), 2);
+    assert_eq!(tree.find_path("a.b.c").unwrap().to_label(), "1,2");
+    assert!(tree.find_path("a.x").is_none());
+    let leaves = tree.list_leaves();
     assert!(leaves.iter().any(|(path, label, _)| path == "a.b.c" && label == "1,2"));
-    assert_eq!(tree.take("a").unwrap().leaves().len(), 1);
+    assert_eq!(tree.take_key("a").unwrap().list_leaves().len(), 1);
 }
 
 /// Every form in which YAML writes a text: what is kept reads as the tree with its secrets masked, and nothing of them is left.
@@ -97,7 +97,7 @@ factors:
   auth: {path: server.options.requirepass, values: [level-1, redis]}
 "#;
     let tree = Node::parse(text, "x.yaml").unwrap();
-    let kept = tree.masked("", text);
+    let kept = tree.mask_secrets("", text);
     for secret in [
         "hunt",
         "er2\"",
@@ -114,12 +114,12 @@ factors:
     }
     let again = Node::parse(&kept, "x.yaml").unwrap();
     let flat = |tree: &Node| {
-        tree.leaves()
+        tree.list_leaves()
             .into_iter()
             .map(|(key, value, _)| (key, value.trim_end().to_owned()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(flat(&again), flat(&tree.shown("")));
+    assert_eq!(flat(&again), flat(&tree.with_masked_secrets("")));
     for (path, shown) in [
         ("server.kind", "redis"),
         ("variables.kind", "redis"),
@@ -131,7 +131,7 @@ factors:
         ("factors.auth.path", "server.options.requirepass"),
         ("factors.auth.values", "***,***"),
     ] {
-        assert_eq!(again.find(path).unwrap().label(), shown, "{path}");
+        assert_eq!(again.find_path(path).unwrap().to_label(), shown, "{path}");
     }
     assert!(kept.contains("# the password is ***, once kind: redis") && kept.contains("# redis"), "{kept}");
 }
@@ -141,7 +141,7 @@ factors:
 fn a_password_that_is_a_word_masks_nothing_else() {
     let text = "server: {kind: redis, options: {requirepass: redis}}\n";
     let tree = Node::parse(text, "x.yaml").unwrap();
-    assert_eq!(tree.masked("", text), "server: {kind: redis, options: {requirepass: '***'}}\n");
+    assert_eq!(tree.mask_secrets("", text), "server: {kind: redis, options: {requirepass: '***'}}\n");
     tree.remember_secrets();
     assert_eq!(dyno_types::secret::conceal("kind: redis"), "kind: redis");
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 fn driver(mechanism: &str) -> MongoDriver {
     let uri = format!("mongodb://u:p@127.0.0.1:1/d?authMechanism={mechanism}");
     let options = Arc::new(MongoOptions::from_uri(&uri).unwrap());
-    MongoDriver::new(options, Arc::new(Curious(Vec::new())), Deployment::single(endpoint())).unwrap()
+    MongoDriver::new(options, Arc::new(Curious(Vec::new())), Deployment::single_server(endpoint())).unwrap()
 }
 
 fn reply(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
@@ -19,7 +19,7 @@ fn reply(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     message::begin(&mut out, 1);
     let at = bson::open(&mut out);
     fields(&mut out);
-    bson::double(&mut out, "ok", 1.0);
+    bson::put_double(&mut out, "ok", 1.0);
     bson::close(&mut out, at);
     message::end(&mut out, 0);
     out
@@ -28,18 +28,18 @@ fn reply(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 /// A step of the conversation.
 fn step(payload: &[u8], done: bool) -> Vec<u8> {
     reply(|out| {
-        bson::int32(out, "conversationId", 1);
-        bson::boolean(out, "done", done);
-        bson::binary(out, "payload", payload);
+        bson::put_int32(out, "conversationId", 1);
+        bson::put_boolean(out, "done", done);
+        bson::put_binary(out, "payload", payload);
     })
 }
 
 fn hello() -> Vec<u8> {
     reply(|out| {
-        bson::int32(out, "maxWireVersion", 21);
-        bson::head(out, kind::ARRAY, "saslSupportedMechs");
+        bson::put_int32(out, "maxWireVersion", 21);
+        bson::put_head(out, kind::ARRAY, "saslSupportedMechs");
         let list = bson::open(out);
-        bson::string(out, "0", "SCRAM-SHA-256");
+        bson::put_string(out, "0", "SCRAM-SHA-256");
         bson::close(out, list);
     })
 }
@@ -48,7 +48,7 @@ fn hello() -> Vec<u8> {
 fn payload(said: &[u8]) -> String {
     let mut said = said.to_vec();
     let document = dyno_db_mongodb::protocol::take_document(&mut said).unwrap().unwrap();
-    let payload = bson::find(&document, "payload").unwrap().as_bytes().unwrap();
+    let payload = bson::find_element(&document, "payload").unwrap().as_bytes().unwrap();
     String::from_utf8(payload.to_vec()).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_db::probe::FactsStep;
-use dyno_db_memcached::protocol::reply::reply;
+use dyno_db_memcached::protocol::reply::read_reply;
 use dyno_db_memcached::protocol::{Exchange, MemcachedDriver, MemcachedFacts, MemcachedOptions, Servers};
 use dyno_types::{Decoded, Driver, Fields, GreetingStep, Request, Verb};
 use proptest::prelude::*;
@@ -67,9 +67,9 @@ proptest! {
         match &decoded {
             Decoded::Reply { used, .. } => {
                 prop_assert!((1..=bytes.len()).contains(used));
-                prop_assert_eq!(reply(&bytes).unwrap().unwrap().1, *used);
+                prop_assert_eq!(read_reply(&bytes).unwrap().unwrap().1, *used);
             }
-            Decoded::Need => prop_assert_eq!(reply(&bytes), Ok(None), "a complete reply is waited for"),
+            Decoded::Need => prop_assert_eq!(read_reply(&bytes), Ok(None), "a complete reply is waited for"),
             other => prop_assert_eq!(other, &Decoded::Broken),
         }
         if decoded != Decoded::Need {
@@ -112,11 +112,11 @@ proptest! {
         for uri in ["memcached://h", "memcached://u:p@h", "memcached://h?protocol=text"] {
             let options = MemcachedOptions::from_uri(uri).unwrap();
             let (mut facts, mut again) = (MemcachedFacts::default(), MemcachedFacts::default());
-            let step = MemcachedFacts::take(&options, &answers, &mut facts);
+            let step = MemcachedFacts::read_answers(&options, &answers, &mut facts);
             // A peer that is taken for a server has answered in full: what follows changes nothing.
             let longer = [&answers[..], b"STAT x"].concat();
             if step == FactsStep::Done {
-                prop_assert_eq!(MemcachedFacts::take(&options, &longer, &mut again), FactsStep::Done);
+                prop_assert_eq!(MemcachedFacts::read_answers(&options, &longer, &mut again), FactsStep::Done);
                 prop_assert_eq!(again, facts);
             }
         }

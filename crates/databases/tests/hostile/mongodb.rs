@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 fn shapes() -> Vec<OperationShape> {
-    let by_id = || DocumentFilter::equal("_id", 0);
+    let by_id = || DocumentFilter::field_equals("_id", 0);
     let find = |limit| Action::Find {
         filter: by_id(),
         fields: Projection::default(),
@@ -44,7 +44,8 @@ fn shapes() -> Vec<OperationShape> {
 
 fn driver() -> MongoDriver {
     let options = MongoOptions::from_uri("mongodb://127.0.0.1:1/d?compressors=snappy,zlib,zstd").unwrap();
-    MongoDriver::new(Arc::new(options), Arc::new(Curious(shapes())), Deployment::single(endpoint())).unwrap()
+    MongoDriver::new(Arc::new(options), Arc::new(Curious(shapes())), Deployment::single_server(endpoint()))
+        .unwrap()
 }
 
 fn requests() -> impl Strategy<Value = Request> {
@@ -65,10 +66,10 @@ fn requests() -> impl Strategy<Value = Request> {
 /// Appends the elements of a reply that servers really send.
 fn reply(which: u8, documents: u32, out: &mut Vec<u8>) {
     let list = |name: &str, out: &mut Vec<u8>, each: &dyn Fn(u32, &mut Vec<u8>)| {
-        bson::head(out, kind::ARRAY, name);
+        bson::put_head(out, kind::ARRAY, name);
         let at = bson::open(out);
         for number in 0..documents {
-            bson::item(out, kind::DOCUMENT, number);
+            bson::put_item_head(out, kind::DOCUMENT, number);
             let document = bson::open(out);
             each(number, out);
             bson::close(out, document);
@@ -77,57 +78,57 @@ fn reply(which: u8, documents: u32, out: &mut Vec<u8>) {
     };
     match which {
         0 | 1 => {
-            bson::head(out, kind::DOCUMENT, "cursor");
+            bson::put_head(out, kind::DOCUMENT, "cursor");
             let cursor = bson::open(out);
-            bson::int64(out, "id", i64::from(which));
+            bson::put_int64(out, "id", i64::from(which));
             list("firstBatch", out, &|number, out| {
-                bson::string(out, "_id", &number.to_string());
-                bson::string(out, "field0", "value");
-                bson::binary(out, "field1", b"value");
+                bson::put_string(out, "_id", &number.to_string());
+                bson::put_string(out, "field0", "value");
+                bson::put_binary(out, "field1", b"value");
             });
             bson::close(out, cursor);
         }
         2 => list("values", out, &|_, _| {}),
         3 => {
-            bson::int32(out, "n", documents as i32);
+            bson::put_int32(out, "n", documents as i32);
             list("writeErrors", out, &|number, out| {
-                bson::int32(out, "index", number as i32);
-                bson::int32(out, "code", 11_000);
-                bson::string(out, "errmsg", "E11000 duplicate key");
+                bson::put_int32(out, "index", number as i32);
+                bson::put_int32(out, "code", 11_000);
+                bson::put_string(out, "errmsg", "E11000 duplicate key");
             });
         }
         4 => {
-            bson::head(out, kind::DOCUMENT, "value");
+            bson::put_head(out, kind::DOCUMENT, "value");
             let value = bson::open(out);
-            bson::int32(out, "n", 1);
+            bson::put_int32(out, "n", 1);
             bson::close(out, value);
         }
         5 => {
-            bson::string(out, "errmsg", "not primary");
-            bson::int32(out, "code", 10_107);
-            return bson::double(out, "ok", 0.0);
+            bson::put_string(out, "errmsg", "not primary");
+            bson::put_int32(out, "code", 10_107);
+            return bson::put_double(out, "ok", 0.0);
         }
         6 => {
-            bson::boolean(out, "ismaster", true);
-            bson::int32(out, "maxWireVersion", 21);
-            bson::string(out, "primary", "127.0.0.1:1");
-            bson::string(out, "setName", "rs");
-            bson::head(out, kind::DOCUMENT, "tags");
+            bson::put_boolean(out, "ismaster", true);
+            bson::put_int32(out, "maxWireVersion", 21);
+            bson::put_string(out, "primary", "127.0.0.1:1");
+            bson::put_string(out, "setName", "rs");
+            bson::put_head(out, kind::DOCUMENT, "tags");
             let tags = bson::open(out);
-            (0..documents).for_each(|number| bson::string(out, &number.to_string(), "here"));
+            (0..documents).for_each(|number| bson::put_string(out, &number.to_string(), "here"));
             bson::close(out, tags);
-            bson::head(out, kind::DOCUMENT, "lastWrite");
+            bson::put_head(out, kind::DOCUMENT, "lastWrite");
             let wrote = bson::open(out);
-            bson::date(out, "lastWriteDate", i64::MIN >> (4 * documents));
+            bson::put_date(out, "lastWriteDate", i64::MIN >> (4 * documents));
             bson::close(out, wrote);
-            bson::int32(out, "logicalSessionTimeoutMinutes", 30);
+            bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
         }
         _ => {
-            bson::int32(out, "n", documents as i32);
-            bson::int32(out, "nModified", 1);
+            bson::put_int32(out, "n", documents as i32);
+            bson::put_int32(out, "nModified", 1);
         }
     }
-    bson::double(out, "ok", 1.0);
+    bson::put_double(out, "ok", 1.0);
 }
 
 /// A reply's message, in one of the forms that the protocol has.
@@ -158,7 +159,7 @@ fn whole(which: u8, documents: u32, form: u8) -> Vec<u8> {
         return out;
     };
     let mut packed = Vec::new();
-    Codec::new(-1).compress(*by, &out, &mut packed);
+    Codec::new(-1).compress_message(*by, &out, &mut packed);
     packed
 }
 
@@ -252,7 +253,7 @@ proptest! {
             prop_assert!((HEADER..=bytes.len()).contains(&used));
         }
         prop_assert!(out.len() < 4_096);
-        if let Ok(Some(used)) = MongoFacts::default().take(question, &bytes) {
+        if let Ok(Some(used)) = MongoFacts::default().read_answer(question, &bytes) {
             prop_assert!((HEADER..=bytes.len()).contains(&used));
         }
         let (mut rest, before) = (bytes.clone(), bytes.len());
@@ -294,15 +295,15 @@ proptest! {
         let mut bytes = whole(which, documents, form);
         let honest = bytes[HEADER + 4..HEADER + 8].to_vec();
         bytes[HEADER + 4..HEADER + 8].copy_from_slice(&size.to_le_bytes());
-        let header = message::frame(&bytes).unwrap().unwrap();
+        let header = message::read_header(&bytes).unwrap().unwrap();
         let mut into = Vec::new();
-        let told = Codec::new(-1).expand(header, &bytes[HEADER..], &mut into);
+        let told = Codec::new(-1).expand_body(header, &bytes[HEADER..], &mut into);
         prop_assert_eq!(told.is_ok(), size.to_le_bytes()[..] == honest[..]);
         prop_assert!(into.len() <= 66_001 * bytes.len(), "{} bytes for a message of {}", into.len(), bytes.len());
         // Another compressor than the one that packed it.
         bytes[HEADER + 4..HEADER + 8].copy_from_slice(&honest);
         let real = std::mem::replace(&mut bytes[HEADER + 8], by);
-        let told = Codec::new(-1).expand(header, &bytes[HEADER..], &mut into);
+        let told = Codec::new(-1).expand_body(header, &bytes[HEADER..], &mut into);
         prop_assert!(by != real || told.is_ok());
         prop_assert!(by == real || by < 4 || told.is_err());
     }

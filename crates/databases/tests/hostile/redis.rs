@@ -10,8 +10,13 @@ use std::sync::Arc;
 fn driver() -> RedisDriver {
     let content = Arc::new(Curious(Vec::new()));
     let verbs = [Verb::Read, Verb::Insert, Verb::Update, Verb::Scan, Verb::Delete];
-    RedisDriver::new(Arc::new(RedisOptions::default()), content, ClusterTopology::single(endpoint()), &verbs)
-        .unwrap()
+    RedisDriver::new(
+        Arc::new(RedisOptions::default()),
+        content,
+        ClusterTopology::single_node(endpoint()),
+        &verbs,
+    )
+    .unwrap()
 }
 
 fn requests() -> impl Strategy<Value = Request> {
@@ -64,9 +69,9 @@ proptest! {
             Decoded::Reply { used, .. } | Decoded::Push { used } => {
                 prop_assert!((1..=bytes.len()).contains(used));
                 // What is complete for the driver is complete for the protocol, and of one length.
-                prop_assert_eq!(resp::skip(&bytes, 0), Ok(Some(*used)));
+                prop_assert_eq!(resp::skip_reply(&bytes, 0), Ok(Some(*used)));
             }
-            Decoded::Need => prop_assert!(!matches!(resp::skip(&bytes, 0), Ok(Some(_))), "a complete reply is waited for"),
+            Decoded::Need => prop_assert!(!matches!(resp::skip_reply(&bytes, 0), Ok(Some(_))), "a complete reply is waited for"),
             Decoded::Broken => {}
             Decoded::Unexpected => prop_assert!(false, "replies have no numbers"),
         }
@@ -81,9 +86,9 @@ proptest! {
     fn a_good_reply_is_waited_for_to_its_last_byte(
         request in requests(), bytes in messages(), cut in any::<prop::sample::Index>(),
     ) {
-        prop_assert_eq!(resp::skip(&bytes, 0), Ok(Some(bytes.len())));
+        prop_assert_eq!(resp::skip_reply(&bytes, 0), Ok(Some(bytes.len())));
         let cut = cut.index(bytes.len());
-        prop_assert_eq!(resp::skip(&bytes[..cut], 0), Ok(None));
+        prop_assert_eq!(resp::skip_reply(&bytes[..cut], 0), Ok(None));
         let found = decode(&request, 0, &bytes[..cut]).0;
         // A reply of the wrong kind may be refused before it is complete.
         prop_assert!(matches!(found, Decoded::Need | Decoded::Broken), "{:?}", found);
@@ -110,9 +115,9 @@ proptest! {
         if let GreetingStep::Reply { used, .. } = driver.greeted(0, 0, reply, &bytes, &mut out) {
             prop_assert!((1..=bytes.len()).contains(&used));
         }
-        let mut topology = ClusterTopology::single(endpoint());
-        let step = RedisFacts::take(&RedisOptions::default(), &mut topology, &bytes, &mut RedisFacts::default());
+        let mut topology = ClusterTopology::single_node(endpoint());
+        let step = RedisFacts::read_answers(&RedisOptions::default(), &mut topology, &bytes, &mut RedisFacts::default());
         // A peer that is taken for a server has answered at least once in full.
-        prop_assert!(!matches!(step, FactsStep::Done) || matches!(resp::skip(&bytes, 0), Ok(Some(_))));
+        prop_assert!(!matches!(step, FactsStep::Done) || matches!(resp::skip_reply(&bytes, 0), Ok(Some(_))));
     }
 }

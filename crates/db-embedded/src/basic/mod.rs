@@ -198,12 +198,12 @@ fn render(content: &dyn Content, request: &Request, line: &mut Vec<u8>) {
     if request.verb != Verb::Delete {
         line.extend_from_slice(b" [ ");
         let named = content.fields(request);
-        if named == 0 && !request.verb.writes() {
+        if named == 0 && !request.verb.changes_data() {
             line.extend_from_slice(b"<all fields>");
         }
         for field in 0..named {
             content.name(request, field, line);
-            if request.verb.writes() {
+            if request.verb.changes_data() {
                 line.push(b'=');
                 content.value(request, field, line);
             }

@@ -22,7 +22,7 @@ const FILL: u32 = 1_500_000;
 /// Appends `document` changed by `edit`.
 pub(super) fn apply(document: &[u8], edit: &Edit<'_>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     if edit.path == "_id" || edit.path.starts_with("_id.") {
-        return match bson::find(document, "_id") {
+        return match bson::find_element(document, "_id") {
             Some(id) if edit.path == "_id" && (id.kind, id.value) == (edit.value.kind, edit.value.value) => {
                 out.extend_from_slice(document);
                 Ok(())
@@ -51,7 +51,7 @@ fn walk(
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let at = bson::open(out);
     let (mut found, mut items) = (false, 0);
-    for member in bson::elements(document)? {
+    for member in bson::read_elements(document)? {
         let member = member?;
         items += 1;
         if found || member.name != name.as_bytes() {
@@ -63,7 +63,7 @@ fn walk(
             None => one(Some(&member), name, array, edit, out)?,
             Some(rest) => match member.as_document() {
                 Some(inner) => {
-                    bson::head(out, member.kind, name);
+                    bson::put_head(out, member.kind, name);
                     walk(inner, rest, member.kind == kind::ARRAY, edit, out)?;
                 }
                 None if edit.modify == Modify::Unset => element(out, member.name, &member),
@@ -78,7 +78,7 @@ fn walk(
         match rest {
             None => one(None, name, array, edit, out)?,
             Some(rest) => {
-                bson::head(out, kind::DOCUMENT, name);
+                bson::put_head(out, kind::DOCUMENT, name);
                 walk(&[5, 0, 0, 0, 0], rest, false, edit, out)?;
             }
         }
@@ -93,7 +93,7 @@ fn fill(name: &str, items: u32, out: &mut Vec<u8>) -> Result<(), RequestError> {
     if number.saturating_sub(items) > FILL {
         return Err(RequestError::BeyondArray(number));
     }
-    (items..number).for_each(|item| bson::item(out, kind::NULL, item));
+    (items..number).for_each(|item| bson::put_item_head(out, kind::NULL, item));
     Ok(())
 }
 
@@ -113,16 +113,16 @@ fn one(
         }
         (Modify::Increment, Some(old)) => add(old, &edit.value, name, out)?,
         (Modify::Push, None) => {
-            bson::head(out, kind::ARRAY, name);
+            bson::put_head(out, kind::ARRAY, name);
             push(&[5, 0, 0, 0, 0], &edit.value, out)?;
         }
         (Modify::Push, Some(old)) if old.kind == kind::ARRAY => {
-            bson::head(out, kind::ARRAY, name);
+            bson::put_head(out, kind::ARRAY, name);
             push(old.value, &edit.value, out)?;
         }
         (Modify::Push, Some(_)) => return Err(RequestError::NoArray(name.into())),
         // An item of an array leaves a null, so that the others keep their numbers.
-        (Modify::Unset, _) if array => bson::null(out, name),
+        (Modify::Unset, _) if array => bson::put_null(out, name),
         (Modify::Unset, _) => {}
     }
     Ok(())
@@ -130,9 +130,9 @@ fn one(
 
 fn push(array: &[u8], value: &Element<'_>, out: &mut Vec<u8>) -> Result<(), RequestError> {
     let at = bson::open(out);
-    let items = bson::elements(array)?.count() as u32;
+    let items = bson::read_elements(array)?.count() as u32;
     out.extend_from_slice(&array[4..array.len() - 1]);
-    bson::item(out, value.kind, items);
+    bson::put_item_head(out, value.kind, items);
     out.extend_from_slice(value.value);
     bson::close(out, at);
     Ok(())
@@ -147,14 +147,14 @@ fn add(old: &Element<'_>, by: &Element<'_>, name: &str, out: &mut Vec<u8>) -> Re
         return Err(RequestError::AddsToNoNumber(name.into()));
     }
     if old.kind == kind::DOUBLE || by.kind == kind::DOUBLE {
-        bson::double(out, name, old.as_f64().unwrap_or_default() + by.as_f64().unwrap_or_default());
+        bson::put_double(out, name, old.as_f64().unwrap_or_default() + by.as_f64().unwrap_or_default());
         return Ok(());
     }
     let (a, b) = (old.as_i64().unwrap_or_default(), by.as_i64().unwrap_or_default());
     let sum = a.checked_add(b).ok_or_else(|| RequestError::Overflow(name.into()))?;
     match i32::try_from(sum) {
-        Ok(small) if old.kind == kind::INT32 && by.kind == kind::INT32 => bson::int32(out, name, small),
-        _ => bson::int64(out, name, sum),
+        Ok(small) if old.kind == kind::INT32 && by.kind == kind::INT32 => bson::put_int32(out, name, small),
+        _ => bson::put_int64(out, name, sum),
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ fn add(old: &Element<'_>, by: &Element<'_>, name: &str, out: &mut Vec<u8>) -> Re
 /// Appends `document` with each field of `fields` set.
 pub(super) fn set_all(document: &[u8], fields: &[u8], out: &mut Vec<u8>) -> Result<(), RequestError> {
     let (mut old, mut new) = (document.to_vec(), Vec::new());
-    for value in bson::elements(fields)? {
+    for value in bson::read_elements(fields)? {
         let value = value?;
         let path = std::str::from_utf8(value.name)?;
         new.clear();
@@ -175,7 +175,7 @@ pub(super) fn set_all(document: &[u8], fields: &[u8], out: &mut Vec<u8>) -> Resu
 
 /// Appends `by` as the document that takes the place of `document`: the `_id` stays, and comes first.
 pub(super) fn replace(document: &[u8], by: &[u8], out: &mut Vec<u8>) -> Result<(), RequestError> {
-    let (old, new) = (bson::find(document, "_id"), bson::find(by, "_id"));
+    let (old, new) = (bson::find_element(document, "_id"), bson::find_element(by, "_id"));
     match (&old, &new) {
         (Some(old), Some(new)) if (old.kind, old.value) != (new.kind, new.value) => {
             return Err(RequestError::ChangesId);
@@ -186,7 +186,7 @@ pub(super) fn replace(document: &[u8], by: &[u8], out: &mut Vec<u8>) -> Result<(
     if let Some(id) = old.or(new) {
         element(out, b"_id", &id);
     }
-    for value in bson::elements(by)? {
+    for value in bson::read_elements(by)? {
         let value = value?;
         if value.name != b"_id" {
             element(out, value.name, &value);
@@ -210,14 +210,14 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         document(|out| {
-            bson::int32(out, "_id", 1);
-            bson::int32(out, "n", i32::MAX);
-            bson::head(out, kind::ARRAY, "arr");
+            bson::put_int32(out, "_id", 1);
+            bson::put_int32(out, "n", i32::MAX);
+            bson::put_head(out, kind::ARRAY, "arr");
             let arr = bson::open(out);
-            bson::item(out, kind::INT32, 0);
+            bson::put_item_head(out, kind::INT32, 0);
             out.extend_from_slice(&3i32.to_le_bytes());
             bson::close(out, arr);
-            bson::string(out, "s", "text");
+            bson::put_string(out, "s", "text");
         })
     }
 
@@ -227,7 +227,7 @@ mod tests {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Vec<u8>, RequestError> {
         let operand = document(write);
-        let value = bson::find(&operand, "v").unwrap();
+        let value = bson::find_element(&operand, "v").unwrap();
         let mut out = Vec::new();
         apply(&sample(), &Edit { modify, path, value }, &mut out)?;
         bson::check(&out).unwrap();
@@ -236,45 +236,45 @@ mod tests {
 
     #[test]
     fn numbers_grow_where_they_must() {
-        let wide = changed(Modify::Increment, "n", |out| bson::int32(out, "v", 1)).unwrap();
-        let n = bson::find(&wide, "n").unwrap();
+        let wide = changed(Modify::Increment, "n", |out| bson::put_int32(out, "v", 1)).unwrap();
+        let n = bson::find_element(&wide, "n").unwrap();
         assert_eq!((n.kind, n.as_i64()), (kind::INT64, Some(i64::from(i32::MAX) + 1)));
-        let same = changed(Modify::Increment, "n", |out| bson::int32(out, "v", -1)).unwrap();
-        assert_eq!(bson::find(&same, "n").unwrap().kind, kind::INT32);
-        let double = changed(Modify::Increment, "n", |out| bson::double(out, "v", 0.5)).unwrap();
-        assert_eq!(bson::find(&double, "n").unwrap().as_f64(), Some(2_147_483_647.5));
-        let item = changed(Modify::Increment, "arr.0", |out| bson::int32(out, "v", 1)).unwrap();
-        assert_eq!(bson::path(&item, "arr.0").unwrap().as_i64(), Some(4));
-        let fresh = changed(Modify::Increment, "new.deep", |out| bson::int64(out, "v", 9)).unwrap();
-        assert_eq!(bson::path(&fresh, "new.deep").unwrap().as_i64(), Some(9));
-        assert!(changed(Modify::Increment, "s", |out| bson::int32(out, "v", 1)).is_err());
-        assert!(changed(Modify::Increment, "n", |out| bson::int64(out, "v", i64::MAX)).is_err());
+        let same = changed(Modify::Increment, "n", |out| bson::put_int32(out, "v", -1)).unwrap();
+        assert_eq!(bson::find_element(&same, "n").unwrap().kind, kind::INT32);
+        let double = changed(Modify::Increment, "n", |out| bson::put_double(out, "v", 0.5)).unwrap();
+        assert_eq!(bson::find_element(&double, "n").unwrap().as_f64(), Some(2_147_483_647.5));
+        let item = changed(Modify::Increment, "arr.0", |out| bson::put_int32(out, "v", 1)).unwrap();
+        assert_eq!(bson::element_at_path(&item, "arr.0").unwrap().as_i64(), Some(4));
+        let fresh = changed(Modify::Increment, "new.deep", |out| bson::put_int64(out, "v", 9)).unwrap();
+        assert_eq!(bson::element_at_path(&fresh, "new.deep").unwrap().as_i64(), Some(9));
+        assert!(changed(Modify::Increment, "s", |out| bson::put_int32(out, "v", 1)).is_err());
+        assert!(changed(Modify::Increment, "n", |out| bson::put_int64(out, "v", i64::MAX)).is_err());
     }
 
     #[test]
     fn fields_are_set_pushed_and_removed() {
-        let set = changed(Modify::Set, "arr.3", |out| bson::int32(out, "v", 7)).unwrap();
-        assert_eq!(bson::path(&set, "arr.3").unwrap().as_i64(), Some(7));
-        assert_eq!(bson::path(&set, "arr.2").unwrap().kind, kind::NULL);
-        assert!(changed(Modify::Set, "arr.x", |out| bson::int32(out, "v", 7)).is_err());
-        assert!(changed(Modify::Set, "s.t", |out| bson::int32(out, "v", 7)).is_err());
-        let pushed = changed(Modify::Push, "arr", |out| bson::string(out, "v", "x")).unwrap();
-        assert_eq!(bson::path(&pushed, "arr.1").unwrap().as_str(), Some("x"));
-        assert!(changed(Modify::Push, "s", |out| bson::int32(out, "v", 7)).is_err());
-        let gone = changed(Modify::Unset, "s", |out| bson::null(out, "v")).unwrap();
-        assert!(bson::find(&gone, "s").is_none());
-        assert_eq!(changed(Modify::Unset, "x.y", |out| bson::null(out, "v")).unwrap(), sample());
-        assert!(changed(Modify::Set, "_id", |out| bson::int32(out, "v", 2)).is_err());
-        assert_eq!(changed(Modify::Set, "_id", |out| bson::int32(out, "v", 1)).unwrap(), sample());
+        let set = changed(Modify::Set, "arr.3", |out| bson::put_int32(out, "v", 7)).unwrap();
+        assert_eq!(bson::element_at_path(&set, "arr.3").unwrap().as_i64(), Some(7));
+        assert_eq!(bson::element_at_path(&set, "arr.2").unwrap().kind, kind::NULL);
+        assert!(changed(Modify::Set, "arr.x", |out| bson::put_int32(out, "v", 7)).is_err());
+        assert!(changed(Modify::Set, "s.t", |out| bson::put_int32(out, "v", 7)).is_err());
+        let pushed = changed(Modify::Push, "arr", |out| bson::put_string(out, "v", "x")).unwrap();
+        assert_eq!(bson::element_at_path(&pushed, "arr.1").unwrap().as_str(), Some("x"));
+        assert!(changed(Modify::Push, "s", |out| bson::put_int32(out, "v", 7)).is_err());
+        let gone = changed(Modify::Unset, "s", |out| bson::put_null(out, "v")).unwrap();
+        assert!(bson::find_element(&gone, "s").is_none());
+        assert_eq!(changed(Modify::Unset, "x.y", |out| bson::put_null(out, "v")).unwrap(), sample());
+        assert!(changed(Modify::Set, "_id", |out| bson::put_int32(out, "v", 2)).is_err());
+        assert_eq!(changed(Modify::Set, "_id", |out| bson::put_int32(out, "v", 1)).unwrap(), sample());
     }
 
     #[test]
     fn a_replacement_keeps_the_id() {
         let mut out = Vec::new();
-        replace(&sample(), &document(|out| bson::int32(out, "z", 5)), &mut out).unwrap();
-        assert_eq!(bson::find(&out, "_id").unwrap().as_i64(), Some(1));
-        assert_eq!(bson::elements(&out).unwrap().count(), 2);
-        let other = document(|out| bson::int32(out, "_id", 5));
+        replace(&sample(), &document(|out| bson::put_int32(out, "z", 5)), &mut out).unwrap();
+        assert_eq!(bson::find_element(&out, "_id").unwrap().as_i64(), Some(1));
+        assert_eq!(bson::read_elements(&out).unwrap().count(), 2);
+        let other = document(|out| bson::put_int32(out, "_id", 5));
         assert!(replace(&sample(), &other, &mut Vec::new()).is_err());
     }
 }

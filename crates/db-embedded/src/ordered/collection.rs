@@ -28,7 +28,7 @@ pub(super) fn index_entry(
     key: &mut Vec<u8>,
     value: &mut Vec<u8>,
 ) -> Result<(), RequestError> {
-    let field = bson::path(document, &index.field);
+    let field = bson::element_at_path(document, &index.field);
     if field.is_some_and(|field| field.kind == kind::ARRAY) {
         return Err(RequestError::IndexesArray(index.field.clone()));
     }

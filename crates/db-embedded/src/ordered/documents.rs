@@ -105,7 +105,7 @@ impl<E: Engine> Store for DocumentStore<E> {
     fn highest(&self, collection: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refused> {
         let bound = |name: &str| {
             let mut out = Vec::new();
-            if let Some(id) = between.and_then(|range| bson::find(range, name)) {
+            if let Some(id) = between.and_then(|range| bson::find_element(range, name)) {
                 key::encode(&id, &mut out).map_err(|why| Refused(format!("_id: {why}")))?;
             }
             Ok::<_, Refused>(out)
@@ -166,7 +166,7 @@ impl<H: Handle> DocumentSession<H> {
             action: &content.shapes()[usize::from(request.shape)].action,
         };
         let handle = &mut self.handle;
-        common.patience.run(|| match job.action.writes() {
+        common.patience.run(|| match job.action.changes_data() {
             true => writes::execute(&job, handle.write()?),
             false => reads::execute(&job, &mut handle.read()?),
         })

@@ -114,7 +114,7 @@ fn payload(element: &Element<'_>, class: u8, out: &mut Vec<u8>) -> Result<(), Re
 
 /// Members compare by type, then name (in a document), then value.
 fn members(document: &[u8], named: bool, out: &mut Vec<u8>) -> Result<(), RequestError> {
-    for member in bson::elements(document)? {
+    for member in bson::read_elements(document)? {
         let member = member?;
         let class = class(member.kind)?;
         out.push(class);
@@ -170,28 +170,28 @@ mod tests {
         write(&mut document);
         bson::close(&mut document, at);
         let mut out = Vec::new();
-        encode(&bson::find(&document, "v").unwrap(), &mut out).unwrap();
+        encode(&bson::find_element(&document, "v").unwrap(), &mut out).unwrap();
         out
     }
 
     fn long(n: i64) -> Vec<u8> {
-        key(|out| bson::int64(out, "v", n))
+        key(|out| bson::put_int64(out, "v", n))
     }
 
     fn double(n: f64) -> Vec<u8> {
-        key(|out| bson::double(out, "v", n))
+        key(|out| bson::put_double(out, "v", n))
     }
 
     fn string(text: &str) -> Vec<u8> {
-        key(|out| bson::string(out, "v", text))
+        key(|out| bson::put_string(out, "v", text))
     }
 
     fn pair(w: i32, i: i32) -> Vec<u8> {
         key(|out| {
-            bson::head(out, kind::DOCUMENT, "v");
+            bson::put_head(out, kind::DOCUMENT, "v");
             let at = bson::open(out);
-            bson::int32(out, "w", w);
-            bson::int32(out, "i", i);
+            bson::put_int32(out, "w", w);
+            bson::put_int32(out, "i", i);
             bson::close(out, at);
         })
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn numbers_are_equal_by_worth() {
         for n in [0, 1, -1, 7, 1 << 20, i32::MIN, i32::MAX] {
-            assert_eq!(long(i64::from(n)), key(|out| bson::int32(out, "v", n)));
+            assert_eq!(long(i64::from(n)), key(|out| bson::put_int32(out, "v", n)));
             assert_eq!(long(i64::from(n)), double(f64::from(n)));
         }
         assert_eq!(double(-0.0), double(0.0));
@@ -211,20 +211,20 @@ mod tests {
 
     #[test]
     fn classes_are_in_mongodbs_order() {
-        let date = key(|out| bson::date(out, "v", -5));
+        let date = key(|out| bson::put_date(out, "v", -5));
         let ordered = [
-            key(|out| bson::null(out, "v")),
+            key(|out| bson::put_null(out, "v")),
             double(f64::INFINITY),
             string(""),
             pair(0, 0),
-            key(|out| bson::binary(out, "v", b"")),
-            key(|out| bson::boolean(out, "v", false)),
-            key(|out| bson::boolean(out, "v", true)),
+            key(|out| bson::put_binary(out, "v", b"")),
+            key(|out| bson::put_boolean(out, "v", false)),
+            key(|out| bson::put_boolean(out, "v", true)),
             date,
-            key(|out| bson::date(out, "v", 5)),
+            key(|out| bson::put_date(out, "v", 5)),
         ];
         assert!(ordered.is_sorted());
-        assert!(key(|out| bson::binary(out, "v", b"z")) < key(|out| bson::binary(out, "v", b"aa")));
+        assert!(key(|out| bson::put_binary(out, "v", b"z")) < key(|out| bson::put_binary(out, "v", b"aa")));
     }
 
     #[test]

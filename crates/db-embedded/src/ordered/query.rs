@@ -59,7 +59,7 @@ pub(super) fn operand<'b>(
     let at = bson::open(bytes);
     render(operand, bytes);
     bson::close(bytes, at);
-    bson::find(bytes, "v").ok_or(RequestError::Operand)
+    bson::find_element(bytes, "v").ok_or(RequestError::Operand)
 }
 
 impl<'s> Query<'s> {
@@ -161,7 +161,7 @@ impl<'s> Query<'s> {
 
 impl QueryCondition<'_> {
     fn meets(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, RequestError> {
-        let field = bson::path(document, self.field);
+        let field = bson::element_at_path(document, self.field);
         value.clear();
         key::encode_field(field.as_ref(), value)?;
         if within(&self.ranges, value) {
@@ -169,7 +169,7 @@ impl QueryCondition<'_> {
         }
         let Some(array) = field.filter(|field| field.kind == kind::ARRAY) else { return Ok(false) };
         let mut open = self.alone.clone();
-        for item in bson::elements(array.value).into_iter().flatten().flatten() {
+        for item in bson::read_elements(array.value).into_iter().flatten().flatten() {
             value.clear();
             key::encode(&item, value)?;
             if self.points && within(&self.ranges, value) {
@@ -220,7 +220,7 @@ pub(super) fn sort_key(
     out: &mut Vec<u8>,
 ) -> Result<(), RequestError> {
     for (field, order) in sort {
-        let element = bson::path(document, field);
+        let element = bson::element_at_path(document, field);
         let at = out.len();
         match element.filter(|element| element.kind == kind::ARRAY) {
             Some(array) => extreme(array.value, *order, value, out)?,
@@ -241,7 +241,7 @@ fn extreme(
     out: &mut Vec<u8>,
 ) -> Result<(), RequestError> {
     let mut best: Option<Vec<u8>> = None;
-    for item in bson::elements(array).into_iter().flatten().flatten() {
+    for item in bson::read_elements(array).into_iter().flatten().flatten() {
         value.clear();
         key::encode(&item, value)?;
         let better = best.as_ref().is_none_or(|best| (order == SortOrder::Ascending) == (*value < *best));
@@ -271,7 +271,7 @@ pub(super) fn project(document: &[u8], projection: &document::Projection, out: &
 
 fn part(document: &[u8], paths: &[&str], shows: bool, out: &mut Vec<u8>) {
     let at = bson::open(out);
-    for member in bson::elements(document).into_iter().flatten().flatten() {
+    for member in bson::read_elements(document).into_iter().flatten().flatten() {
         let whole = paths.iter().any(|path| path.as_bytes() == member.name);
         let inner: Vec<&str> = paths.iter().filter_map(|path| below(path, member.name)).collect();
         match member.as_document() {
@@ -296,12 +296,12 @@ fn part(document: &[u8], paths: &[&str], shows: bool, out: &mut Vec<u8>) {
 fn items(array: &[u8], paths: &[&str], shows: bool, out: &mut Vec<u8>) {
     let at = bson::open(out);
     let mut number = 0;
-    for item in bson::elements(array).into_iter().flatten().flatten() {
+    for item in bson::read_elements(array).into_iter().flatten().flatten() {
         let document = item.as_document().filter(|_| item.kind == kind::DOCUMENT);
         if document.is_none() && shows {
             continue;
         }
-        bson::item(out, item.kind, number);
+        bson::put_item_head(out, item.kind, number);
         match document {
             Some(document) => part(document, paths, shows, out),
             None => out.extend_from_slice(item.value),

@@ -132,7 +132,7 @@ fn sum(
     let plan = job.plan(&query, &[]);
     let (mut whole, mut real) = (Some(0i64), 0.0);
     walk(reader, job.collection, &query, &plan, &mut |_, document| {
-        match bson::path(document, field) {
+        match bson::element_at_path(document, field) {
             Some(number) if number.kind == kind::DOUBLE => {
                 real += number.as_f64().unwrap_or_default();
                 whole = None;
@@ -149,8 +149,8 @@ fn sum(
     let mut out = Vec::new();
     let at = bson::open(&mut out);
     match whole {
-        Some(sum) => bson::int64(&mut out, result, sum),
-        None => bson::double(&mut out, result, real),
+        Some(sum) => bson::put_int64(&mut out, result, sum),
+        None => bson::put_double(&mut out, result, real),
     }
     bson::close(&mut out, at);
     show(job, 0, &out);
@@ -181,10 +181,12 @@ fn distinct(
         Ok(())
     };
     walk(reader, job.collection, &query, &plan, &mut |_, document| {
-        let added = match bson::path(document, field) {
-            Some(array) if array.kind == kind::ARRAY => {
-                bson::elements(array.value).into_iter().flatten().flatten().try_for_each(|item| add(&item))
-            }
+        let added = match bson::element_at_path(document, field) {
+            Some(array) if array.kind == kind::ARRAY => bson::read_elements(array.value)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .try_for_each(|item| add(&item)),
             Some(element) => add(&element),
             None => Ok(()),
         };

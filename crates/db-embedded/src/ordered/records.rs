@@ -118,14 +118,14 @@ impl<H: Handle> RecordSession<H> {
         let own = (common, self.content.as_ref());
         common.patience.run(|| {
             if let [request] = requests
-                && !request.verb.writes()
+                && !request.verb.changes_data()
             {
                 return look(own, buffers, &mut handle.read()?, table, request);
             }
             let mut writer = handle.write()?;
             let mut all = Executed::new(Outcome::Ok, 0);
             for request in requests {
-                let done = if request.verb.writes() {
+                let done = if request.verb.changes_data() {
                     change(own, buffers, &mut writer, table, request)?
                 } else {
                     look(own, buffers, &mut writer, table, request)?

@@ -75,7 +75,7 @@ fn each(
 
 /// Inserts a document and its entries in the indexes.
 fn insert(job: &Job<'_>, writer: &mut impl Writer, document: &[u8]) -> Result<(), OrderedFailure> {
-    let id = bson::find(document, "_id").ok_or(RequestError::NoId)?;
+    let id = bson::find_element(document, "_id").ok_or(RequestError::NoId)?;
     if matches!(id.kind, kind::ARRAY | kind::REGEX) {
         return Err(RequestError::IdType.into());
     }
@@ -245,7 +245,7 @@ fn fresh(
     } else if matches!(change, Change::SetDocument | Change::Replace) {
         let mut document = Vec::new();
         job.content.document(job.request, number, &mut document);
-        if let Some(id) = bson::find(&document, "_id") {
+        if let Some(id) = bson::find_element(&document, "_id") {
             change::element(&mut base, b"_id", &id);
         }
     }

@@ -39,7 +39,7 @@ impl RedbSession {
     }
 
     fn try_execute(&mut self, request: &Request) -> Result<Executed, RedbFailure> {
-        if request.verb.writes() {
+        if request.verb.changes_data() {
             return self.write(std::slice::from_ref(request));
         }
         if matches!(request.verb, Verb::Document | Verb::Command | Verb::Topology) {
@@ -59,7 +59,7 @@ impl RedbSession {
         {
             let mut table = transaction.open_table(shared.table())?;
             for request in requests {
-                let done = if request.verb.writes() {
+                let done = if request.verb.changes_data() {
                     change((shared, content), &mut self.buffers, &mut table, request)?
                 } else {
                     look((shared, content), &mut self.buffers, &table, request)?

@@ -169,11 +169,11 @@ fn operands(action: &Action) -> Vec<Operand> {
     // In SQL the changes stand before the condition.
     match action {
         Action::Update { change: Change::Fields(changes), .. } => {
-            let mut all = action.operands();
+            let mut all = action.rendered_operands();
             all.rotate_right(changes.len());
             all
         }
-        _ => action.operands(),
+        _ => action.rendered_operands(),
     }
 }
 
@@ -255,7 +255,7 @@ impl SqliteDocuments {
             let sql = statement(action, &table)?.unwrap_or_default();
             self.sql.insert(at, sql);
         }
-        let (writes, count) = (action.writes(), content.documents(request));
+        let (writes, count) = (action.changes_data(), content.documents(request));
         let together = writes && count > 1 && self.connection.is_autocommit();
         if together {
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -283,10 +283,11 @@ impl SqliteDocuments {
                 let at = bson::open(&mut self.bytes);
                 self.content.operand(request, number, operand, "v", &mut self.bytes);
                 bson::close(&mut self.bytes, at);
-                let element = bson::find(&self.bytes, "v").ok_or(ShapeError::NoOperand)?;
+                let element = bson::find_element(&self.bytes, "v").ok_or(ShapeError::NoOperand)?;
                 prepared.raw_bind_parameter(place + 1, value(&element)?)?;
             }
-            records += if action.writes() { prepared.raw_execute()? as u32 } else { rows(&mut prepared)? };
+            records +=
+                if action.changes_data() { prepared.raw_execute()? as u32 } else { rows(&mut prepared)? };
         }
         let outcome = if action.means_one() && records == 0 { Outcome::NotFound } else { Outcome::Ok };
         Ok(Executed::new(outcome, records))
@@ -358,7 +359,7 @@ impl SqliteDocuments {
         sql.push_str(");");
         for (index, field) in self.content.indexes() {
             // Indexes of other collections are on fields that these documents do not have.
-            if bson::find(&self.bytes, &field).is_none() {
+            if bson::find_element(&self.bytes, &field).is_none() {
                 continue;
             }
             let column = quoted(&field)?;
@@ -397,10 +398,10 @@ pub(super) fn rows_of(connection: &Connection, collection: &str, which: &str) ->
         for (column, name) in names.iter().enumerate() {
             match row.get_ref(column)? {
                 ValueRef::Null => {}
-                ValueRef::Integer(number) => bson::int64(&mut document, name, number),
-                ValueRef::Real(number) => bson::double(&mut document, name, number),
-                ValueRef::Text(text) => bson::string(&mut document, name, &String::from_utf8_lossy(text)),
-                ValueRef::Blob(bytes) => bson::binary(&mut document, name, bytes),
+                ValueRef::Integer(number) => bson::put_int64(&mut document, name, number),
+                ValueRef::Real(number) => bson::put_double(&mut document, name, number),
+                ValueRef::Text(text) => bson::put_string(&mut document, name, &String::from_utf8_lossy(text)),
+                ValueRef::Blob(bytes) => bson::put_binary(&mut document, name, bytes),
             }
         }
         bson::close(&mut document, at);
@@ -410,7 +411,7 @@ pub(super) fn rows_of(connection: &Connection, collection: &str, which: &str) ->
 }
 
 fn elements(document: &[u8]) -> impl Iterator<Item = Element<'_>> {
-    bson::elements(document).into_iter().flatten().flatten()
+    bson::read_elements(document).into_iter().flatten().flatten()
 }
 
 fn name<'a>(element: &Element<'a>) -> &'a str {

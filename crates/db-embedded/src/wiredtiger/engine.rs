@@ -263,7 +263,7 @@ impl Engine for WiredTiger {
 /// A name that a table's file can have.
 fn table_uri(name: &str) -> String {
     const SET: &AsciiSet = &RESERVED.add(b'~');
-    format!("table:{}", percent::encode(name, SET))
+    format!("table:{}", percent::percent_encode(name, SET))
 }
 
 impl Handle for User {

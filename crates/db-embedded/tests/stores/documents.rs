@@ -121,23 +121,26 @@ fn fields(modify: Modify, field: &str) -> Change {
 
 fn filters() -> Vec<DocumentFilter> {
     let open = |field, compare| test(field, FieldTest::Range(vec![(compare, 0)]));
-    let mut all =
-        vec![DocumentFilter::default(), DocumentFilter::equal("n", 0), test("list", FieldTest::Equal(0))];
+    let mut all = vec![
+        DocumentFilter::default(),
+        DocumentFilter::field_equals("n", 0),
+        test("list", FieldTest::Equal(0)),
+    ];
     for field in ["_id", "k"] {
         let inner = FieldTest::Range(vec![(Compare::Above, 0), (Compare::Below, 1)]);
         all.extend([
-            DocumentFilter::equal(field, 0),
-            DocumentFilter::between(field, 0, 1),
+            DocumentFilter::field_equals(field, 0),
+            DocumentFilter::field_between(field, 0, 1),
             test(field, FieldTest::In(vec![0, 1, 2])),
             test(field, inner),
             open(field, Compare::Above),
             open(field, Compare::AtMost),
-            both(DocumentFilter::between(field, 0, 1), DocumentFilter::equal("n", 2)),
+            both(DocumentFilter::field_between(field, 0, 1), DocumentFilter::field_equals("n", 2)),
         ]);
     }
     all.extend([
         both(open("k", Compare::AtLeast), open("_id", Compare::Below)),
-        DocumentFilter::between("list", 0, 1),
+        DocumentFilter::field_between("list", 0, 1),
     ]);
     all
 }
@@ -169,13 +172,13 @@ fn actions() -> Vec<Action> {
             all.push(Action::FindAndModify { filter: f(), change, fields, sort, upsert, returns_new });
         }
     }
-    let by_id = || DocumentFilter::equal("_id", 0);
+    let by_id = || DocumentFilter::field_equals("_id", 0);
     all.extend([
         update(by_id(), Change::SetDocument, true),
         update(by_id(), Change::Replace, true),
-        update(both(by_id(), DocumentFilter::equal("n", 1)), fields(Modify::Set, "k"), true),
+        update(both(by_id(), DocumentFilter::field_equals("n", 1)), fields(Modify::Set, "k"), true),
         Action::Delete { filter: by_id(), many: true, ordered: true },
-        Action::Delete { filter: DocumentFilter::between("k", 0, 1), many: true, ordered: true },
+        Action::Delete { filter: DocumentFilter::field_between("k", 0, 1), many: true, ordered: true },
         Action::Distinct { filter: DocumentFilter::default(), field: "list".into() },
     ]);
     all
@@ -310,7 +313,7 @@ fn users_side_by_side_lose_no_update_and_keep_the_index_whole() {
             increment,
             false,
         ),
-        find(DocumentFilter::between("k", 1, 2), &[], 0, &[]),
+        find(DocumentFilter::field_between("k", 1, 2), &[], 0, &[]),
     ];
     const USERS: i32 = 4;
     const EACH: i32 = 40;
@@ -354,7 +357,8 @@ fn users_side_by_side_lose_no_update_and_keep_the_index_whole() {
 
 #[test]
 fn an_index_that_comes_later_holds_what_is_there() {
-    let actions = vec![Action::Insert { ordered: true }, find(DocumentFilter::equal("k", 0), &[], 0, &[])];
+    let actions =
+        vec![Action::Insert { ordered: true }, find(DocumentFilter::field_equals("k", 0), &[], 0, &[])];
     for form in stores() {
         let directory = tempfile::tempdir().unwrap();
         let mut plain = Hand::new(actions.clone());
@@ -394,8 +398,11 @@ fn what_cannot_be_done_is_refused() {
             let refused = dyno_db_embedded::open(&uri, Hand::new(vec![aggregate(pipeline)])).err().unwrap();
             assert!(refused.0.contains("\"shape 0\" cannot be done: "), "{refused}");
         }
-        let stages =
-            vec![AggregationStage::Match(DocumentFilter::equal("n", 0)), sort(), AggregationStage::Limit(2)];
+        let stages = vec![
+            AggregationStage::Match(DocumentFilter::field_equals("n", 0)),
+            sort(),
+            AggregationStage::Limit(2),
+        ];
         let hand = Hand::new(vec![Action::Insert { ordered: true }, aggregate(stages)]);
         let store = open(form, directory.path(), &hand);
         let mut session = store.session().unwrap();

@@ -53,19 +53,19 @@ impl Value {
 
     pub fn write(&self, name: &str, out: &mut Vec<u8>) {
         match self {
-            Value::Null => bson::null(out, name),
-            Value::Int(n) => bson::int32(out, name, *n),
-            Value::Double(n) => bson::double(out, name, *n),
-            Value::Text(text) => bson::string(out, name, text),
+            Value::Null => bson::put_null(out, name),
+            Value::Int(n) => bson::put_int32(out, name, *n),
+            Value::Double(n) => bson::put_double(out, name, *n),
+            Value::Text(text) => bson::put_string(out, name, text),
             Value::Pair(w, i) => {
-                bson::head(out, kind::DOCUMENT, name);
+                bson::put_head(out, kind::DOCUMENT, name);
                 let at = bson::open(out);
-                bson::int32(out, "w", *w);
-                bson::int32(out, "i", *i);
+                bson::put_int32(out, "w", *w);
+                bson::put_int32(out, "i", *i);
                 bson::close(out, at);
             }
             Value::List(items) => {
-                bson::head(out, kind::ARRAY, name);
+                bson::put_head(out, kind::ARRAY, name);
                 let at = bson::open(out);
                 items.iter().enumerate().for_each(|(number, item)| item.write(&number.to_string(), out));
                 bson::close(out, at);
@@ -80,11 +80,11 @@ impl Value {
             kind::DOUBLE => Value::Double(element.as_f64().unwrap()),
             kind::STRING => Value::Text(element.as_str().unwrap().to_owned()),
             kind::DOCUMENT => {
-                let part = |name| bson::find(element.value, name).unwrap().as_i64().unwrap() as i32;
+                let part = |name| bson::find_element(element.value, name).unwrap().as_i64().unwrap() as i32;
                 Value::Pair(part("w"), part("i"))
             }
             kind::ARRAY => Value::List(
-                bson::elements(element.value).unwrap().map(|e| Value::read(&e.unwrap())).collect(),
+                bson::read_elements(element.value).unwrap().map(|e| Value::read(&e.unwrap())).collect(),
             ),
             other => panic!("type {other}"),
         }
@@ -107,7 +107,7 @@ pub fn write(document: &Document, out: &mut Vec<u8>) {
 pub fn read(bytes: &[u8]) -> Document {
     bson::check(bytes).unwrap();
     let name = |element: &Element<'_>| String::from_utf8(element.name.to_vec()).unwrap();
-    bson::elements(bytes).unwrap().map(|e| e.unwrap()).map(|e| (name(&e), Value::read(&e))).collect()
+    bson::read_elements(bytes).unwrap().map(|e| e.unwrap()).map(|e| (name(&e), Value::read(&e))).collect()
 }
 
 /// The operands and the documents of one request.

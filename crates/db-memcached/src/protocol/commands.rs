@@ -3,7 +3,7 @@
 use super::driver::{Exchange, MemcachedDriver};
 use super::errors::loses_step;
 use super::own::CommandKind;
-use super::reply::{NotMemcached, Reply, reply, values};
+use super::reply::{NotMemcached, Reply, read_reply, values};
 use dyno_db::command_traffic::command_words;
 use dyno_types::command::{CommandArgument, Traffic};
 use dyno_types::{Outcome, Request};
@@ -52,7 +52,7 @@ impl MemcachedDriver {
         }
         out.extend_from_slice(b"\r\n");
         let sent = (out.len() - before) as u64;
-        self.traffic.add(request, Traffic { sent, ..Traffic::default() });
+        self.traffic.add_traffic(request, Traffic { sent, ..Traffic::default() });
     }
 
     /// The reply to a request's command, and the position after it.
@@ -65,7 +65,7 @@ impl MemcachedDriver {
         let (outcome, end) = match self.own[usize::from(x.request.shape)].kind {
             CommandKind::Get(keys) => {
                 let Some((found, end)) = values(input)? else { return Ok(None) };
-                let wrong = self.content.expected(&x.request).and_then(|expected| match reply(input) {
+                let wrong = self.content.expected(&x.request).and_then(|expected| match read_reply(input) {
                     Ok(Some((Reply::Value { data, .. }, _))) if data == expected => None,
                     Ok(Some((Reply::Value { data, .. }, _))) => Some((expected, Some(data))),
                     _ => Some((expected, None)),
@@ -87,7 +87,7 @@ impl MemcachedDriver {
                 }
             }
             CommandKind::Set => {
-                let Some((found, end)) = reply(input)? else { return Ok(None) };
+                let Some((found, end)) = read_reply(input)? else { return Ok(None) };
                 match found {
                     Reply::Done => (Outcome::Ok, end),
                     Reply::Error(text) if !loses_step(text) => (self.fail(text), end),
@@ -100,7 +100,7 @@ impl MemcachedDriver {
             }
         };
         x.records += hits as u32;
-        self.traffic.add(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
+        self.traffic.add_traffic(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
         Ok(Some((outcome, end)))
     }
 
@@ -110,7 +110,7 @@ impl MemcachedDriver {
         if input.starts_with(b"VALUE ") || input.starts_with(b"END") {
             return Ok(values(input)?.map(|(_, end)| end));
         }
-        match reply(input)? {
+        match read_reply(input)? {
             Some((Reply::Error(text), _)) if loses_step(text) => Err(NotMemcached),
             found => Ok(found.map(|(_, end)| end)),
         }

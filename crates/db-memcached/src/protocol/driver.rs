@@ -5,12 +5,12 @@
 //! client was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
 
 use super::command::{SentKey, WriteCondition};
-use super::errors::{classify, loses_step};
+use super::errors::{classify_error, loses_step};
 use super::facts;
 use super::ketama::Servers;
 use super::options::{Layout, MemcachedOptions, Protocol, Update};
 use super::own::{self, Own};
-use super::reply::{NotMemcached, Reply, reply};
+use super::reply::{NotMemcached, Reply, read_reply};
 use super::{meta, records, text};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::driver::NOWHERE;
@@ -113,7 +113,7 @@ impl MemcachedDriver {
             );
         }
         let (error, value, scratch) = Default::default();
-        let own = own::compile(content.commands(), servers.endpoints().len())?;
+        let own = own::compile(content.commands(), servers.server_endpoints().len())?;
         let traffic = Unreported::new(&content);
         let mut driver =
             MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };
@@ -140,7 +140,7 @@ impl MemcachedDriver {
         let fits = if breaks && !encoded {
             false
         } else if encoded {
-            self.servers.protocol(server) != Protocol::Text && meta::fits_base64(key.len())
+            self.servers.server_protocol(server) != Protocol::Text && meta::fits_base64(key.len())
         } else {
             (1..=meta::KEY_BYTES).contains(&key.len())
         };
@@ -165,7 +165,7 @@ impl MemcachedDriver {
     pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
         self.error.clear();
         self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
-        classify(text)
+        classify_error(text)
     }
 
     pub(super) fn say(&mut self, words: &str) {
@@ -281,7 +281,7 @@ impl Driver for MemcachedDriver {
     type Exchange = Exchange;
 
     fn endpoints(&self) -> &[Endpoint] {
-        self.servers.endpoints()
+        self.servers.server_endpoints()
     }
 
     fn hello(&mut self, _node: u16, _connection: u32, out: &mut Vec<u8>) -> bool {
@@ -358,7 +358,7 @@ impl Driver for MemcachedDriver {
         let key =
             SentKey { bytes: &x.keys[place.begin as usize..place.end as usize], encoded: place.encoded };
         // An encoded key has been meant for the meta protocol.
-        let classic = self.servers.protocol(place.server) == Protocol::Text && !key.encoded;
+        let classic = self.servers.server_protocol(place.server) == Protocol::Text && !key.encoded;
         let version = x.merges && command.is_multiple_of(2);
         match request.verb {
             Verb::Delete if classic => text::put_delete(key.bytes, out),
@@ -378,7 +378,7 @@ impl Driver for MemcachedDriver {
                 Err(NotMemcached) => Decoded::Broken,
             };
         }
-        match reply(input) {
+        match read_reply(input) {
             Ok(None) => Decoded::Need,
             Ok(Some((found, used))) => match self.take(x, command, found) {
                 Ok(then) => Decoded::Reply { used, then },
@@ -396,7 +396,7 @@ impl Driver for MemcachedDriver {
                 Err(NotMemcached) => Decoded::Broken,
             };
         }
-        match reply(input) {
+        match read_reply(input) {
             Ok(None) => Decoded::Need,
             // It is unknown by now whether its command carried a value.
             Ok(Some((Reply::Error(text), _))) if loses_step(text) => Decoded::Broken,

@@ -3,7 +3,7 @@
 use dyno_types::Outcome;
 
 /// Sorts an error reply (a line without its end) into an outcome by its first words.
-pub fn classify(text: &[u8]) -> Outcome {
+pub fn classify_error(text: &[u8]) -> Outcome {
     let begins = |words: &str| text.starts_with(words.as_bytes());
     match () {
         () if begins("SERVER_ERROR out of memory") => Outcome::OutOfMemory,
@@ -46,7 +46,11 @@ mod tests {
             ("ERROR", Outcome::NotImplemented, true),
         ];
         for (text, outcome, lost) in cases {
-            assert_eq!((classify(text.as_bytes()), loses_step(text.as_bytes())), (outcome, lost), "{text}");
+            assert_eq!(
+                (classify_error(text.as_bytes()), loses_step(text.as_bytes())),
+                (outcome, lost),
+                "{text}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The greeting of a connection, and the questions asked of a server before a run: who it is and how it is set.
 
-use super::errors::classify;
+use super::errors::classify_error;
 use super::options::{MemcachedOptions, Protocol};
-use super::reply::{NotMemcached, Reply, line, reply};
+use super::reply::{NotMemcached, Reply, line, read_reply};
 use super::{meta, text};
 use dyno_db::probe::FactsStep;
 use dyno_types::{GreetingStep, Outcome, Refused};
@@ -26,7 +26,7 @@ pub(super) fn greeting_reply(
     number: u16,
     input: &[u8],
 ) -> (GreetingStep, Option<Protocol>) {
-    let (found, used) = match reply(input) {
+    let (found, used) = match read_reply(input) {
         Ok(None) => return (GreetingStep::Need, None),
         Ok(Some(found)) => found,
         Err(NotMemcached) => return (GreetingStep::Refused(Outcome::Protocol, not_memcached(input)), None),
@@ -44,7 +44,7 @@ pub(super) fn greeting_reply(
         }
         (Reply::Error(text), _) => {
             let mut words = String::from_utf8_lossy(text).into_owned();
-            let outcome = classify(text);
+            let outcome = classify_error(text);
             if login && outcome == Outcome::Forbidden {
                 // A refused login that others follow is answered as if there had been none ("unauthenticated").
                 words.push_str(": the server does not accept this user name and password");
@@ -83,32 +83,32 @@ impl MemcachedFacts {
     }
 
     /// A value of `stats settings`: `maxconns`, `item_size_max` (bytes), `evictions`, `auth_enabled_ascii` and so on.
-    pub fn setting(&self, name: &str) -> Option<&str> {
+    pub fn stats_setting(&self, name: &str) -> Option<&str> {
         value(&self.settings, name)
     }
 
     /// Product and version: `memcached 1.6.18`.
-    pub fn product(&self) -> String {
+    pub fn product_name(&self) -> String {
         format!("memcached {}", self.get("version").unwrap_or("of unknown version"))
     }
 
     /// The number of records that the server holds, where it tells.
-    pub fn items(&self) -> Option<u64> {
+    pub fn count_items(&self) -> Option<u64> {
         self.get("curr_items")?.parse().ok()
     }
 
     /// Facts of a server for a report, by name: memory limit and largest value in bytes, threads, connections, evictions, login
     /// and protocol.
-    pub fn summary(&self) -> Vec<(String, String)> {
+    pub fn report_facts(&self) -> Vec<(String, String)> {
         let known = [
             ("limit_maxbytes", self.get("limit_maxbytes")),
             ("threads", self.get("threads")),
-            ("maxconns", self.setting("maxconns")),
-            ("item_size_max", self.setting("item_size_max")),
-            ("evictions_allowed", self.setting("evictions")),
-            ("auth_enabled_ascii", self.setting("auth_enabled_ascii")),
-            ("auth_enabled_sasl", self.setting("auth_enabled_sasl")),
-            ("ssl_enabled", self.setting("ssl_enabled")),
+            ("maxconns", self.stats_setting("maxconns")),
+            ("item_size_max", self.stats_setting("item_size_max")),
+            ("evictions_allowed", self.stats_setting("evictions")),
+            ("auth_enabled_ascii", self.stats_setting("auth_enabled_ascii")),
+            ("auth_enabled_sasl", self.stats_setting("auth_enabled_sasl")),
+            ("ssl_enabled", self.stats_setting("ssl_enabled")),
             (
                 "protocol",
                 self.protocol.map(|protocol| if protocol == Protocol::Text { "text" } else { "meta" }),
@@ -124,7 +124,7 @@ impl MemcachedFacts {
     }
 
     /// Reads greeting and answers from the start of everything received.
-    pub fn take(options: &MemcachedOptions, input: &[u8], facts: &mut MemcachedFacts) -> FactsStep {
+    pub fn read_answers(options: &MemcachedOptions, input: &[u8], facts: &mut MemcachedFacts) -> FactsStep {
         let mut at = 0;
         for number in 0..=u16::from(logs_in(options)) {
             let (hello, protocol) = greeting_reply(options, number, &input[at..]);
@@ -150,14 +150,14 @@ impl MemcachedFacts {
         FactsStep::Done
     }
 
-    /// Appends the question that brings what a monitor wants to know; [`Facts::text`] reads its answer.
+    /// Appends the question that brings what a monitor wants to know; [`Facts::read_stats_text`] reads its answer.
     pub fn ask_stats(out: &mut Vec<u8>) {
         out.extend_from_slice(b"stats\r\n");
     }
 
     /// The answer to [`Facts::ask_stats`] at the start of `input`: its lines, and how many bytes it has; `None` if it is not
     /// complete. An error is no lines. Refuses what is no such answer.
-    pub fn text(input: &[u8]) -> Result<Option<(String, usize)>, Refused> {
+    pub fn read_stats_text(input: &[u8]) -> Result<Option<(String, usize)>, Refused> {
         match stats(input) {
             Ok(found) => {
                 Ok(found.map(|(_, used)| (String::from_utf8_lossy(&input[..used]).into_owned(), used)))
@@ -256,16 +256,23 @@ mod tests {
         let login = options("memcached://me:secret@h");
         let input = format!("STORED\r\nMN\r\n{STATS}");
         for cut in 0..input.len() {
-            let step = MemcachedFacts::take(&login, &input.as_bytes()[..cut], &mut MemcachedFacts::default());
+            let step = MemcachedFacts::read_answers(
+                &login,
+                &input.as_bytes()[..cut],
+                &mut MemcachedFacts::default(),
+            );
             assert_eq!(step, FactsStep::Need, "cut at {cut}");
         }
         let mut facts = MemcachedFacts::default();
-        assert_eq!(MemcachedFacts::take(&login, input.as_bytes(), &mut facts), FactsStep::Done);
-        assert_eq!((facts.product().as_str(), facts.items()), ("memcached 1.6.18", Some(4)));
-        assert_eq!((facts.setting("maxconns"), facts.setting("inter")), (Some("1024"), Some("")));
+        assert_eq!(MemcachedFacts::read_answers(&login, input.as_bytes(), &mut facts), FactsStep::Done);
+        assert_eq!((facts.product_name().as_str(), facts.count_items()), ("memcached 1.6.18", Some(4)));
+        assert_eq!((facts.stats_setting("maxconns"), facts.stats_setting("inter")), (Some("1024"), Some("")));
         assert_eq!(facts.protocol, Some(Protocol::Meta));
-        let summary =
-            facts.summary().into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        let summary = facts
+            .report_facts()
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>();
         assert_eq!(summary, ["threads=1", "maxconns=1024", "protocol=meta"]);
     }
 
@@ -273,18 +280,25 @@ mod tests {
     fn who_does_not_tell_may_be_used_all_the_same() {
         let mut facts = MemcachedFacts::default();
         let input = b"ERROR\r\nERROR\r\nSERVER_ERROR no\r\n";
-        assert_eq!(MemcachedFacts::take(&options("memcached://h"), input, &mut facts), FactsStep::Done);
-        assert_eq!((facts.product().as_str(), facts.items()), ("memcached of unknown version", None));
+        assert_eq!(
+            MemcachedFacts::read_answers(&options("memcached://h"), input, &mut facts),
+            FactsStep::Done
+        );
+        assert_eq!(
+            (facts.product_name().as_str(), facts.count_items()),
+            ("memcached of unknown version", None)
+        );
         assert_eq!(facts.protocol, Some(Protocol::Text));
-        let wrong = MemcachedFacts::take(&options("memcached://h"), b"MN\r\nHTTP/1.1 200\r\n", &mut facts);
+        let wrong =
+            MemcachedFacts::read_answers(&options("memcached://h"), b"MN\r\nHTTP/1.1 200\r\n", &mut facts);
         assert!(matches!(wrong, FactsStep::Refused(Outcome::Protocol, _)), "{wrong:?}");
     }
 
     #[test]
     fn stats_for_a_monitor() {
-        let (text, used) = MemcachedFacts::text(STATS.as_bytes()).unwrap().unwrap();
+        let (text, used) = MemcachedFacts::read_stats_text(STATS.as_bytes()).unwrap().unwrap();
         assert!(text.contains("STAT pid 7\r\n") && text.ends_with("END\r\n") && used == text.len());
-        assert_eq!(MemcachedFacts::text(b"STAT pid"), Ok(None));
-        assert!(MemcachedFacts::text(b"NO\r\n").is_err());
+        assert_eq!(MemcachedFacts::read_stats_text(b"STAT pid"), Ok(None));
+        assert!(MemcachedFacts::read_stats_text(b"NO\r\n").is_err());
     }
 }

@@ -86,12 +86,12 @@ impl Servers {
     }
 
     /// Where they listen, by their numbers.
-    pub fn endpoints(&self) -> &[Endpoint] {
+    pub fn server_endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
     /// The protocol to speak with a server: [`Protocol::Meta`] until [`Servers::set_protocol`] or a greeting says otherwise.
-    pub fn protocol(&self, server: u16) -> Protocol {
+    pub fn server_protocol(&self, server: u16) -> Protocol {
         self.protocols.get(usize::from(server)).copied().unwrap_or(Protocol::Meta)
     }
 

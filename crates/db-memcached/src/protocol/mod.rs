@@ -23,7 +23,7 @@ pub mod reply;
 mod text;
 
 pub use driver::{Exchange, MemcachedDriver};
-pub use errors::classify;
+pub use errors::classify_error;
 pub use facts::MemcachedFacts;
 pub use ketama::{Ring, Servers};
 pub use options::{Hash, Layout, MemcachedOptions, Protocol, Update};

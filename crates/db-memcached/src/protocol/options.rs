@@ -141,14 +141,14 @@ impl MemcachedOptions {
         }
         for pair in query.split('&').filter(|p| !p.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
-            options.set(&decode(key)?, &decode(value)?)?;
+            options.set_option(&decode(key)?, &decode(value)?)?;
         }
         options.check()?;
         Ok(options)
     }
 
     /// Sets one option by its name, as in a URI's query.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
+    pub fn set_option(&mut self, key: &str, value: &str) -> Result<(), Refused> {
         let truth = || {
             one_of(value, &[("true", true), ("1", true), ("yes", true)])
                 .or(one_of(value, &[("false", false), ("0", false), ("no", false)]))

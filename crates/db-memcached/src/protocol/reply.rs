@@ -82,7 +82,7 @@ fn block<'a>(input: &'a [u8], at: usize, length: &[u8]) -> Result<Option<(&'a [u
 
 /// Reads the reply at the start of `input`: the reply and how many bytes it has; `None` if it is not complete.
 #[inline]
-pub fn reply(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, NotMemcached> {
+pub fn read_reply(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, NotMemcached> {
     let Some((line, next)) = line(input, 0)? else { return Ok(None) };
     // The meta protocol's codes have two letters; flags may follow.
     let found = match line {
@@ -159,7 +159,7 @@ pub(super) fn values(input: &[u8]) -> Result<Option<(Values<'_>, usize)>, NotMem
             (at, count) = (end, count + 1);
             continue;
         }
-        return match reply(&input[at..next])? {
+        return match read_reply(&input[at..next])? {
             Some((Reply::Miss, _)) => Ok(Some((Ok(count), next))),
             // A server that gives up within a reply says so instead of the end.
             Some((Reply::Error(text), _)) => Ok(Some((Err(text), next))),
@@ -216,13 +216,13 @@ mod tests {
     fn every_kind_is_read_whole_or_waited_for() {
         for (bytes, expected) in ALL {
             let shown = String::from_utf8_lossy(bytes);
-            assert_eq!(reply(bytes), Ok(Some((expected, bytes.len()))), "{shown:?}");
+            assert_eq!(read_reply(bytes), Ok(Some((expected, bytes.len()))), "{shown:?}");
             for cut in 0..bytes.len() {
-                assert_eq!(reply(&bytes[..cut]), Ok(None), "{shown:?} cut at {cut}");
+                assert_eq!(read_reply(&bytes[..cut]), Ok(None), "{shown:?} cut at {cut}");
             }
             for (next, _) in ALL {
                 let two = [bytes, next].concat();
-                assert_eq!(reply(&two), Ok(Some((expected, bytes.len()))), "{shown:?} and another");
+                assert_eq!(read_reply(&two), Ok(Some((expected, bytes.len()))), "{shown:?} and another");
             }
         }
     }
@@ -250,10 +250,10 @@ mod tests {
             b"ERRORS\r\n",
         ];
         for bytes in wrong {
-            assert_eq!(reply(bytes), Err(NotMemcached), "{:?}", String::from_utf8_lossy(bytes));
+            assert_eq!(read_reply(bytes), Err(NotMemcached), "{:?}", String::from_utf8_lossy(bytes));
         }
-        assert_eq!(reply(&[b'x'; LINE_BYTES - 1]), Ok(None));
-        assert_eq!(reply(&[b'x'; LINE_BYTES]), Err(NotMemcached), "a line has an end");
+        assert_eq!(read_reply(&[b'x'; LINE_BYTES - 1]), Ok(None));
+        assert_eq!(read_reply(&[b'x'; LINE_BYTES]), Err(NotMemcached), "a line has an end");
     }
 
     #[test]
@@ -289,10 +289,10 @@ mod tests {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
-            if let Ok(Some((found, used))) = reply(&bytes) {
+            if let Ok(Some((found, used))) = read_reply(&bytes) {
                 prop_assert!(used > 0 && used <= bytes.len());
-                prop_assert_eq!(reply(&bytes[..used]), Ok(Some((found, used))));
-                prop_assert_eq!(reply(&bytes[..used - 1]), Ok(None));
+                prop_assert_eq!(read_reply(&bytes[..used]), Ok(Some((found, used))));
+                prop_assert_eq!(read_reply(&bytes[..used - 1]), Ok(None));
             }
         }
     }

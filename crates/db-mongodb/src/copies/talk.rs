@@ -21,7 +21,7 @@ const INSERT_BYTES: u64 = 12 << 20;
 
 /// The name of an index, and its field: one of the proof's own, or a leaf of POCDriver's document by POCDriver's name.
 pub(super) fn index_of(records: &Records, index: usize) -> (String, String) {
-    let leaf = records.pocdriver.as_ref().and_then(|template| template.leaves().get(index));
+    let leaf = records.pocdriver.as_ref().and_then(|template| template.leaf_names().get(index));
     match leaf {
         Some(leaf) => (format!("{leaf}_1"), leaf.clone()),
         None => (format!("i{index}"), format!("i{index}")),
@@ -31,31 +31,31 @@ pub(super) fn index_of(records: &Records, index: usize) -> (String, String) {
 /// Appends the `_id` of a record as the element `name`.
 fn id(records: &Records, worker: u32, number: u64, name: &str, out: &mut Vec<u8>) {
     match &records.pocdriver {
-        Some(_) => Template::id(worker, number, name, out),
-        None => bson::string(out, name, &records.key(worker, number)),
+        Some(_) => Template::put_id(worker, number, name, out),
+        None => bson::put_string(out, name, &records.record_key(worker, number)),
     }
 }
 
 /// Appends the document of a record.
 fn document(records: &Records, worker: u32, number: u64, out: &mut Vec<u8>) {
     if let Some(template) = &records.pocdriver {
-        return template.render(records.seed, worker, number, out);
+        return template.render_document(records.seed, worker, number, out);
     }
     let at = bson::open(out);
     id(records, worker, number, "_id", out);
     for index in 0..records.indexes {
-        let score = records.score(worker, number, index);
-        bson::int64(out, &index_of(records, index).1, score.cast_signed());
+        let score = records.index_score(worker, number, index);
+        bson::put_int64(out, &index_of(records, index).1, score.cast_signed());
     }
-    bson::string(out, "v", &records.value(worker, number));
+    bson::put_string(out, "v", &records.record_value(worker, number));
     bson::close(out, at);
 }
 
 /// Members that are no primary answer only those who say that they may.
 fn from_anyone(out: &mut Vec<u8>) {
-    bson::head(out, kind::DOCUMENT, "$readPreference");
+    bson::put_head(out, kind::DOCUMENT, "$readPreference");
     let at = bson::open(out);
-    bson::string(out, "mode", "primaryPreferred");
+    bson::put_string(out, "mode", "primaryPreferred");
     bson::close(out, at);
 }
 
@@ -76,21 +76,21 @@ impl MongoTalk {
         class: FieldKind,
         index: Option<&str>,
     ) -> Result<u64, DatabaseError> {
-        let reply = self.line.call(&self.database, 30 * COMMAND, &|out| {
-            bson::string(out, "count", &records.collection());
-            bson::head(out, kind::DOCUMENT, "query");
+        let reply = self.line.send_command(&self.database, 30 * COMMAND, &|out| {
+            bson::put_string(out, "count", &records.run_collection());
+            bson::put_head(out, kind::DOCUMENT, "query");
             let query = bson::open(out);
-            bson::head(out, kind::DOCUMENT, field);
+            bson::put_head(out, kind::DOCUMENT, field);
             let from = bson::open(out);
             match class {
-                FieldKind::Number => bson::int64(out, "$gte", 0),
-                FieldKind::Date => bson::date(out, "$gte", i64::MIN),
-                FieldKind::Text => bson::string(out, "$gte", ""),
+                FieldKind::Number => bson::put_int64(out, "$gte", 0),
+                FieldKind::Date => bson::put_date(out, "$gte", i64::MIN),
+                FieldKind::Text => bson::put_string(out, "$gte", ""),
             }
             bson::close(out, from);
             bson::close(out, query);
             if let Some(index) = index {
-                bson::string(out, "hint", index);
+                bson::put_string(out, "hint", index);
             }
             from_anyone(out);
         });
@@ -102,34 +102,34 @@ impl MongoTalk {
         let sent = Cell::new(Sent::default());
         let ms = i32::try_from(plan.patience.as_millis()).unwrap_or(i32::MAX);
         let mut words = Vec::new();
-        put_command(&mut words, self.line.options(), &self.database, &|out| {
-            bson::string(out, "insert", &records.collection());
-            bson::head(out, kind::ARRAY, "documents");
+        put_command(&mut words, self.line.opened_options(), &self.database, &|out| {
+            bson::put_string(out, "insert", &records.run_collection());
+            bson::put_head(out, kind::ARRAY, "documents");
             let list = bson::open(out);
             for number in part.from..part.to {
-                bson::item(out, kind::DOCUMENT, (number - part.from) as u32);
+                bson::put_item_head(out, kind::DOCUMENT, (number - part.from) as u32);
                 let at = out.len();
                 document(records, part.worker, number, out);
                 let mut now = sent.get();
-                now.record((out.len() - at) as u64);
+                now.record_sent((out.len() - at) as u64);
                 sent.set(now);
             }
             bson::close(out, list);
-            bson::boolean(out, "ordered", false);
-            bson::head(out, kind::DOCUMENT, "writeConcern");
+            bson::put_boolean(out, "ordered", false);
+            bson::put_head(out, kind::DOCUMENT, "writeConcern");
             let concern = bson::open(out);
             match plan.copies {
-                0 | 1 => bson::int32(out, "w", 1),
+                0 | 1 => bson::put_int32(out, "w", 1),
                 // A number asks for as many at least, whatever a majority is.
                 copies if self.majority.is_none_or(|majority| copies > majority) => {
-                    bson::int32(out, "w", copies as i32);
+                    bson::put_int32(out, "w", copies as i32);
                 }
-                _ => bson::string(out, "w", "majority"),
+                _ => bson::put_string(out, "w", "majority"),
             }
             if plan.durability == Durability::Disk {
-                bson::boolean(out, "j", true);
+                bson::put_boolean(out, "j", true);
             }
-            bson::int32(out, "wtimeout", ms);
+            bson::put_int32(out, "wtimeout", ms);
             bson::close(out, concern);
         });
         let sent = Sent { wire_bytes: words.len() as u64, ..sent.get() };
@@ -140,16 +140,16 @@ impl MongoTalk {
 /// Reason in a reply to an insert of `count` documents why not all are where they are to be, if there is one.
 fn trouble(reply: &[u8], count: u64) -> Option<String> {
     let words = |path: &str| {
-        let text = bson::path(reply, path).and_then(|e| e.as_str().map(str::to_owned));
+        let text = bson::element_at_path(reply, path).and_then(|e| e.as_str().map(str::to_owned));
         text.unwrap_or_else(|| path.to_owned())
     };
-    if bson::find(reply, "writeErrors").is_some() {
+    if bson::find_element(reply, "writeErrors").is_some() {
         return Some(words("writeErrors.0.errmsg"));
     }
-    if bson::find(reply, "writeConcernError").is_some() {
+    if bson::find_element(reply, "writeConcernError").is_some() {
         return Some(words("writeConcernError.errmsg"));
     }
-    match bson::find(reply, "n").and_then(|n| n.as_i64()) {
+    match bson::find_element(reply, "n").and_then(|n| n.as_i64()) {
         Some(n) if n.cast_unsigned() == count => None,
         n => Some(format!("{} of {count} documents inserted", n.unwrap_or(0))),
     }
@@ -178,7 +178,7 @@ impl IngestClient for MongoTalk {
                     }
                 }
                 // Nothing of what a server that is no primary refuses is done; what came before it is.
-                Err(error) if error.code() == Some(NOT_PRIMARY) && !begun => {
+                Err(error) if error.server_code() == Some(NOT_PRIMARY) && !begun => {
                     return WriteOutcome::Refused(error.to_string());
                 }
                 Err(why) => return WriteOutcome::Indeterminate(why.to_string()),
@@ -200,13 +200,13 @@ impl IngestClient for MongoTalk {
 
     fn get(&mut self, records: &Records, part: RecordSpan) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let count = i32::try_from(part.to - part.from).unwrap_or(i32::MAX);
-        let reply = self.line.call(&self.database, COMMAND, &|out| {
-            bson::string(out, "find", &records.collection());
-            bson::head(out, kind::DOCUMENT, "filter");
+        let reply = self.line.send_command(&self.database, COMMAND, &|out| {
+            bson::put_string(out, "find", &records.run_collection());
+            bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "_id");
+            bson::put_head(out, kind::DOCUMENT, "_id");
             let list_of_ids = bson::open(out);
-            bson::head(out, kind::ARRAY, "$in");
+            bson::put_head(out, kind::ARRAY, "$in");
             let list = bson::open(out);
             for number in part.from..part.to {
                 id(records, part.worker, number, &(number - part.from).to_string(), out);
@@ -214,18 +214,19 @@ impl IngestClient for MongoTalk {
             bson::close(out, list);
             bson::close(out, list_of_ids);
             bson::close(out, filter);
-            bson::int32(out, "batchSize", count);
-            bson::int32(out, "limit", count);
-            bson::boolean(out, "singleBatch", true);
+            bson::put_int32(out, "batchSize", count);
+            bson::put_int32(out, "limit", count);
+            bson::put_boolean(out, "singleBatch", true);
             from_anyone(out);
         })?;
-        let batch = bson::path(&reply, "cursor.firstBatch").and_then(|e| e.as_document());
-        let batch = batch.ok_or_else(|| DatabaseError::incomplete("find gives no cursor"))?;
+        let batch = bson::element_at_path(&reply, "cursor.firstBatch").and_then(|e| e.as_document());
+        let batch = batch.ok_or_else(|| DatabaseError::incomplete_reply("find gives no cursor"))?;
         let mut found = HashMap::new();
-        for document in bson::elements(batch).map_err(|e| DatabaseError::incomplete(e.to_string()))?.flatten()
+        for document in
+            bson::read_elements(batch).map_err(|e| DatabaseError::incomplete_reply(e.to_string()))?.flatten()
         {
             let document = document.as_document().unwrap_or_default();
-            if let Some(id) = bson::find(document, "_id") {
+            if let Some(id) = bson::find_element(document, "_id") {
                 found.insert(id.value.to_vec(), document.to_vec());
             }
         }
@@ -234,14 +235,15 @@ impl IngestClient for MongoTalk {
             let at = bson::open(&mut wanted);
             id(records, part.worker, number, "_id", &mut wanted);
             bson::close(&mut wanted, at);
-            found.remove(bson::find(&wanted, "_id")?.value)
+            found.remove(bson::find_element(&wanted, "_id")?.value)
         };
         Ok((part.from..part.to).map(of).collect())
     }
 
     fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError> {
         let (name, field) = index_of(records, index);
-        let class = records.pocdriver.as_ref().map_or(FieldKind::Number, |_| FieldKind::of(index as u32));
+        let class =
+            records.pocdriver.as_ref().map_or(FieldKind::Number, |_| FieldKind::of_field(index as u32));
         self.count(records, &field, class, Some(&name))
     }
 
@@ -258,23 +260,23 @@ impl IngestClient for MongoTalk {
 /// Number in the reply to a count.
 pub(super) fn counted(reply: Result<Vec<u8>, CommandError>) -> Result<u64, DatabaseError> {
     let reply = reply?;
-    let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
-    n.ok_or_else(|| DatabaseError::incomplete("count gives no number"))
+    let n = bson::find_element(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
+    n.ok_or_else(|| DatabaseError::incomplete_reply("count gives no number"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_types::bson::build as document;
+    use dyno_types::bson::build_document as document;
 
     #[test]
     fn an_insert_is_acknowledged_only_without_any_error() {
-        assert_eq!(trouble(&document(|out| bson::int32(out, "n", 5)), 5), None);
-        assert!(trouble(&document(|out| bson::int32(out, "n", 4)), 5).is_some());
+        assert_eq!(trouble(&document(|out| bson::put_int32(out, "n", 5)), 5), None);
+        assert!(trouble(&document(|out| bson::put_int32(out, "n", 4)), 5).is_some());
         let late = document(|out| {
-            bson::int32(out, "n", 5);
-            let error = document(|out| bson::string(out, "errmsg", "waiting for replication timed out"));
-            bson::document(out, "writeConcernError", &error);
+            bson::put_int32(out, "n", 5);
+            let error = document(|out| bson::put_string(out, "errmsg", "waiting for replication timed out"));
+            bson::put_document(out, "writeConcernError", &error);
         });
         let words = "waiting for replication timed out";
         assert_eq!(trouble(&late, 5), Some(words.into()));

@@ -60,7 +60,7 @@ impl Official {
     }
 
     /// Runs a command, given as BSON, on a database; returns the reply as BSON, or why there is none.
-    pub fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, OfficialFailure> {
+    pub fn run_command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, OfficialFailure> {
         let command = RawDocumentBuf::from_bytes(command.to_vec());
         let command = command.map_err(|e| OfficialFailure::malformed(e.to_string()))?;
         let database = self.client.database(database);
@@ -71,24 +71,24 @@ impl Official {
     }
 
     /// Product and version.
-    pub fn product(&self) -> String {
-        self.facts.product()
+    pub fn product_name(&self) -> String {
+        self.facts.product_name()
     }
 
     /// The `w` of the write concern, as far as it is known.
-    pub fn w(&self) -> Option<String> {
+    pub fn write_concern_w(&self) -> Option<String> {
         match self.client_options.write_concern.as_ref().and_then(|concern| concern.w.as_ref()) {
             Some(Acknowledgment::Nodes(n)) => Some(n.to_string()),
             Some(Acknowledgment::Majority) => Some("majority".into()),
             Some(Acknowledgment::Custom(tag)) => Some(tag.clone()),
-            _ => self.facts.default_write_concern().w().map(str::to_owned),
+            _ => self.facts.default_write_concern().write_concern_w().map(str::to_owned),
         }
     }
 
     /// Write concern, in words.
-    pub fn durability(&self) -> String {
+    pub fn describe_durability(&self) -> String {
         let concern = self.client_options.write_concern.as_ref();
-        let named = concern.and_then(|concern| concern.w.as_ref()).and(self.w());
+        let named = concern.and_then(|concern| concern.w.as_ref()).and(self.write_concern_w());
         let w = named.map_or_else(
             || self.facts.default_write_concern().to_string(),
             |w| format!("write concern w: {w}"),
@@ -98,10 +98,10 @@ impl Official {
     }
 
     /// Facts for the report.
-    pub fn facts(&self) -> BTreeMap<String, String> {
+    pub fn report_facts(&self) -> BTreeMap<String, String> {
         let mut out = self.facts.all.clone();
-        out.insert("durability".into(), self.durability());
-        if let Some(refused) = self.facts.refusals() {
+        out.insert("durability".into(), self.describe_durability());
+        if let Some(refused) = self.facts.refused_questions() {
             out.insert("refused".into(), refused);
         }
         out.insert("nodes".into(), self.facts.hosts.len().max(1).to_string());
@@ -156,7 +156,7 @@ async fn ask(client: &Client, database: &str) -> Result<MongoFacts, OfficialFail
         let broken = |words: String| OfficialFailure::new(Outcome::Protocol, words);
         let raw = RawDocumentBuf::try_from(&reply).map_err(|e| broken(e.to_string()))?;
         facts
-            .learn(number, raw.as_bytes())
+            .learn_answer(number, raw.as_bytes())
             .map_err(|_| broken(format!("the answer to {command} cannot be read")))?;
     }
     Ok(facts)

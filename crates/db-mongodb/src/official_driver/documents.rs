@@ -82,11 +82,11 @@ impl OfficialSession {
             }
             Action::Distinct { filter, field } => {
                 let collection: Collection<Document> = self.collection(request)?;
-                let values = within!(collection.distinct(field, first.filter(filter)?), session)?;
+                let values = within!(collection.distinct(field, first.render_filter(filter)?), session)?;
                 Ok(Executed::new(Outcome::Ok, values.len() as u32))
             }
             Action::Aggregate { pipeline } => {
-                self.aggregate(request, first.pipeline(pipeline)?, session).await
+                self.aggregate(request, first.render_pipeline(pipeline)?, session).await
             }
             Action::Update { filter, change, many, upsert, ordered } => {
                 if self.content.documents(request) == 1 {
@@ -94,10 +94,10 @@ impl OfficialSession {
                 }
                 self.bulk(request, ["update", "updates"], *ordered, session, |one| {
                     let change = match change {
-                        Change::Replace => to_document(&one.document()?).map_err(of_bson)?,
-                        change => one.change(change)?,
+                        Change::Replace => to_document(&one.stored_document()?).map_err(of_bson)?,
+                        change => one.render_change(change)?,
                     };
-                    let mut statement = doc! { "q": one.filter(filter)?, "u": change };
+                    let mut statement = doc! { "q": one.render_filter(filter)?, "u": change };
                     if *upsert {
                         statement.insert("upsert", true);
                     }
@@ -113,7 +113,7 @@ impl OfficialSession {
                     return self.delete(request, filter, *many, session).await;
                 }
                 self.bulk(request, ["delete", "deletes"], *ordered, session, |one| {
-                    Ok(doc! { "q": one.filter(filter)?, "limit": i32::from(!*many) })
+                    Ok(doc! { "q": one.render_filter(filter)?, "limit": i32::from(!*many) })
                 })
                 .await
             }
@@ -135,7 +135,7 @@ impl OfficialSession {
     ) -> Result<Executed, OfficialFailure> {
         let count = self.content.documents(request);
         let documents: Result<Vec<RawDocumentBuf>, OfficialFailure> =
-            (0..count).map(|number| self.statement(request, number).document()).collect();
+            (0..count).map(|number| self.statement(request, number).stored_document()).collect();
         let collection: Collection<RawDocumentBuf> = self.collection(request)?;
         match within!(collection.insert_many(documents?).ordered(ordered), session) {
             Ok(done) => Ok(Executed::new(Outcome::Ok, done.inserted_ids.len() as u32)),
@@ -161,7 +161,7 @@ impl OfficialSession {
         session: Within<'_>,
     ) -> Result<Executed, OfficialFailure> {
         let collection: Collection<Document> = self.collection(request)?;
-        let mut find = collection.find(self.statement(request, 0).filter(wanted.filter)?);
+        let mut find = collection.find(self.statement(request, 0).render_filter(wanted.filter)?);
         if let Some(fields) = projection(wanted.fields) {
             find = find.projection(fields);
         }
@@ -205,15 +205,15 @@ impl OfficialSession {
         session: Within<'_>,
     ) -> Result<Executed, OfficialFailure> {
         let one = self.statement(request, 0);
-        let filter = one.filter(filter)?;
+        let filter = one.render_filter(filter)?;
         let done: UpdateResult = if *change == Change::Replace {
             let collection: Collection<RawDocumentBuf> = self.collection(request)?;
-            let replace = collection.replace_one(filter, one.document()?);
+            let replace = collection.replace_one(filter, one.stored_document()?);
             let replace = if upsert { replace.upsert(true) } else { replace };
             within!(replace, session)?
         } else {
             let collection: Collection<Document> = self.collection(request)?;
-            let change = UpdateModifications::Document(one.change(change)?);
+            let change = UpdateModifications::Document(one.render_change(change)?);
             let update = if many {
                 collection.update_many(filter, change)
             } else {
@@ -233,7 +233,7 @@ impl OfficialSession {
         session: Within<'_>,
     ) -> Result<Executed, OfficialFailure> {
         let collection: Collection<Document> = self.collection(request)?;
-        let filter = self.statement(request, 0).filter(filter)?;
+        let filter = self.statement(request, 0).render_filter(filter)?;
         let delete = if many { collection.delete_many(filter) } else { collection.delete_one(filter) };
         Ok(found(within!(delete, session)?.deleted_count))
     }
@@ -245,11 +245,11 @@ impl OfficialSession {
         session: Within<'_>,
     ) -> Result<Executed, OfficialFailure> {
         let one = self.statement(request, 0);
-        let filter = one.filter(wanted.filter)?;
+        let filter = one.render_filter(wanted.filter)?;
         let returned = wanted.returns_new.then_some(ReturnDocument::After);
         let value: Option<Document> = if *wanted.change == Change::Replace {
             let collection: Collection<Document> = self.collection(request)?;
-            let document = to_document(&one.document()?).map_err(of_bson)?;
+            let document = to_document(&one.stored_document()?).map_err(of_bson)?;
             let mut options = mongodb::options::FindOneAndReplaceOptions::default();
             options.upsert = wanted.upsert.then_some(true);
             options.return_document = returned;
@@ -263,7 +263,7 @@ impl OfficialSession {
             options.return_document = returned;
             options.projection = projection(wanted.fields);
             options.sort = sort_option(wanted.sort);
-            let change = one.change(wanted.change)?;
+            let change = one.render_change(wanted.change)?;
             within!(collection.find_one_and_update(filter, change).with_options(options), session)?
         };
         Ok(found(value.is_some().into()))

@@ -1,6 +1,6 @@
 //! The driver's errors as outcomes: the same as those of the event loop, whose codes are looked up in the same table.
 
-use crate::protocol::classify;
+use crate::protocol::classify_code;
 use dyno_types::Outcome;
 use mongodb::error::{Error, ErrorKind, InsertManyError, WriteFailure};
 use std::io;
@@ -45,7 +45,7 @@ impl OfficialFailure {
             None => format!("{code}: {message}"),
         };
         let code_name = name.map(str::to_owned);
-        OfficialFailure { code: Some(code), code_name, ..OfficialFailure::new(classify(code), words) }
+        OfficialFailure { code: Some(code), code_name, ..OfficialFailure::new(classify_code(code), words) }
     }
 
     /// No reply within the time-out.

@@ -35,14 +35,14 @@ impl Statement<'_> {
     }
 
     /// The document of the statement, as it is stored.
-    pub fn document(&self) -> Result<RawDocumentBuf, OfficialFailure> {
+    pub fn stored_document(&self) -> Result<RawDocumentBuf, OfficialFailure> {
         let mut out = Vec::new();
         self.content.document(self.request, self.number, &mut out);
         RawDocumentBuf::from_bytes(out).map_err(|e| OfficialFailure::malformed(e.to_string()))
     }
 
     /// A filter.
-    pub fn filter(&self, filter: &DocumentFilter) -> Result<Document, OfficialFailure> {
+    pub fn render_filter(&self, filter: &DocumentFilter) -> Result<Document, OfficialFailure> {
         let mut out = Document::new();
         for condition in &filter.0 {
             let test = match &condition.test {
@@ -50,7 +50,7 @@ impl Statement<'_> {
                 FieldTest::Range(comparisons) => {
                     let mut range = Document::new();
                     for (compare, operand) in comparisons {
-                        range.insert(compare.operator(), self.operand(*operand)?);
+                        range.insert(compare.mongodb_operator(), self.operand(*operand)?);
                     }
                     range.into()
                 }
@@ -68,12 +68,12 @@ impl Statement<'_> {
     }
 
     /// The operators of a change that is no replacement.
-    pub fn change(&self, change: &Change) -> Result<Document, OfficialFailure> {
+    pub fn render_change(&self, change: &Change) -> Result<Document, OfficialFailure> {
         let mut out = Document::new();
         match change {
             Change::Replace => return Err(OfficialFailure::malformed("a replacement has no operators")),
             Change::SetDocument => {
-                let document = self.document()?;
+                let document = self.stored_document()?;
                 out.insert("$set", parsed(document.as_bytes())?);
             }
             Change::Fields(changes) => {
@@ -94,17 +94,17 @@ impl Statement<'_> {
         operand: Operand,
     ) -> Result<(), OfficialFailure> {
         let value = self.operand(operand)?;
-        match out.get_mut(modify.operator()) {
+        match out.get_mut(modify.mongodb_operator()) {
             Some(Bson::Document(fields)) => drop(fields.insert(field, value)),
-            _ => drop(out.insert(modify.operator(), doc! { field: value })),
+            _ => drop(out.insert(modify.mongodb_operator(), doc! { field: value })),
         }
         Ok(())
     }
 
     /// The stages of an aggregation.
-    pub fn pipeline(&self, stages: &[AggregationStage]) -> Result<Vec<Document>, OfficialFailure> {
+    pub fn render_pipeline(&self, stages: &[AggregationStage]) -> Result<Vec<Document>, OfficialFailure> {
         let stage = |stage: &AggregationStage| match stage {
-            AggregationStage::Match(filter) => Ok(doc! { "$match": self.filter(filter)? }),
+            AggregationStage::Match(filter) => Ok(doc! { "$match": self.render_filter(filter)? }),
             AggregationStage::Sort(by) => Ok(doc! { "$sort": sort(by) }),
             AggregationStage::Limit(limit) => Ok(doc! { "$limit": i64::from(*limit) }),
             AggregationStage::Raw(document) => parsed(document),
@@ -120,7 +120,7 @@ impl Statement<'_> {
         result: &str,
     ) -> Result<Vec<Document>, OfficialFailure> {
         Ok(vec![
-            doc! { "$match": self.filter(filter)? },
+            doc! { "$match": self.render_filter(filter)? },
             doc! { "$project": { field: 1, "_id": 0 } },
             doc! { "$group": { "_id": Bson::Null, result: { "$sum": format!("${field}") } } },
         ])

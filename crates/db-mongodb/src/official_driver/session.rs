@@ -147,7 +147,7 @@ impl OfficialSession {
     async fn insert(&self, request: &Request) -> Result<Executed, OfficialFailure> {
         let mut record = Vec::new();
         let at = bytes::open(&mut record);
-        bytes::string(&mut record, "_id", &self.key(request)?);
+        bytes::put_string(&mut record, "_id", &self.key(request)?);
         for field in 0..self.content.fields(request) {
             record.push(bytes::kind::BINARY);
             self.content.name(request, field, &mut record);

@@ -61,11 +61,11 @@ impl OfficialStore {
 
 impl Store for OfficialStore {
     fn engine(&self) -> String {
-        self.official.product()
+        self.official.product_name()
     }
 
     fn durability(&self) -> String {
-        self.official.durability()
+        self.official.describe_durability()
     }
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {

@@ -43,7 +43,7 @@ fn text(name: &[u8]) -> &str {
 
 impl CommandWriter<'_> {
     /// Appends the next command of an exchange.
-    pub fn put(&mut self, x: &mut MongoExchange, id: i32, out: &mut Vec<u8>) {
+    pub fn append_command(&mut self, x: &mut MongoExchange, id: i32, out: &mut Vec<u8>) {
         let at = message::begin(out, id);
         let request = &x.request;
         self.name.clear();
@@ -78,7 +78,7 @@ impl CommandWriter<'_> {
                 // A batch of them sets the fields, as YCSB's bulks do.
                 self.statements(all, "update", "updates", false, out, |number, out| {
                     self.set_fields(&x.batch[number as usize], out);
-                    bson::boolean(out, "upsert", true);
+                    bson::put_boolean(out, "upsert", true);
                 })
             }
             Verb::Insert if upserts => {
@@ -89,7 +89,7 @@ impl CommandWriter<'_> {
             }
             Verb::Delete => self.statements(all, "delete", "deletes", true, out, |_, out| {
                 self.by_key(request, "q", out);
-                bson::int32(out, "limit", 1);
+                bson::put_int32(out, "limit", 1);
             }),
             Verb::Document if x.batch.is_empty() => self.document_statements(x, from, out),
             _ => {
@@ -103,7 +103,7 @@ impl CommandWriter<'_> {
 
     pub(super) fn begin(&self, command: &str, out: &mut Vec<u8>) -> usize {
         let body = bson::open(out);
-        bson::string(out, command, text(self.name));
+        bson::put_string(out, command, text(self.name));
         body
     }
 
@@ -130,9 +130,9 @@ impl CommandWriter<'_> {
         }
         let reads = if in_transaction { self.transaction == Some(true) } else { !writes };
         if let (true, Some(level)) = (reads, &options.read_concern) {
-            bson::head(out, kind::DOCUMENT, "readConcern");
+            bson::put_head(out, kind::DOCUMENT, "readConcern");
             let inner = bson::open(out);
-            bson::string(out, "level", level);
+            bson::put_string(out, "level", level);
             bson::close(out, inner);
         }
         if writes && !in_transaction && !concern.is_default() {
@@ -143,8 +143,8 @@ impl CommandWriter<'_> {
 
     fn get_more(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let body = bson::open(out);
-        bson::int64(out, "getMore", x.cursor);
-        bson::string(out, "collection", text(self.name));
+        bson::put_int64(out, "getMore", x.cursor);
+        bson::put_string(out, "collection", text(self.name));
         self.database(out);
         if let (Some(_), Some(session)) = (self.transaction, &self.session) {
             session.put_transaction(false, out);
@@ -153,7 +153,7 @@ impl CommandWriter<'_> {
     }
 
     fn database(&self, out: &mut Vec<u8>) {
-        bson::string(out, "$db", &self.options.database);
+        bson::put_string(out, "$db", &self.options.database);
         if let Some(session) = &self.session {
             session.put_id(out);
         }
@@ -166,12 +166,12 @@ impl CommandWriter<'_> {
     fn hello(&self, out: &mut Vec<u8>) {
         let body = bson::open(out);
         if self.knows_hello {
-            bson::int32(out, "hello", 1);
+            bson::put_int32(out, "hello", 1);
         } else {
-            bson::int32(out, "isMaster", 1);
+            bson::put_int32(out, "isMaster", 1);
         }
-        bson::boolean(out, "helloOk", true);
-        bson::string(out, "$db", "admin");
+        bson::put_boolean(out, "helloOk", true);
+        bson::put_string(out, "$db", "admin");
         if let Some(api) = &self.options.server_api {
             api.put(out);
         }
@@ -206,7 +206,7 @@ impl CommandWriter<'_> {
         append: impl Fn(u32, &mut Vec<u8>),
     ) -> u32 {
         let body = self.begin(command, out);
-        bson::boolean(out, "ordered", ordered);
+        bson::put_boolean(out, "ordered", ordered);
         self.end(true, body, out);
         let sequence = message::begin_sequence(out, name);
         let first = x.part.0;
@@ -240,17 +240,17 @@ impl CommandWriter<'_> {
                     self.filter("q", filter, request, number, out);
                     self.change("u", change, request, number, out);
                     if *upsert {
-                        bson::boolean(out, "upsert", true);
+                        bson::put_boolean(out, "upsert", true);
                     }
                     if *many {
-                        bson::boolean(out, "multi", true);
+                        bson::put_boolean(out, "multi", true);
                     }
                 })
             }
             Action::Delete { filter, many, ordered } => {
                 self.statements(all, "delete", "deletes", *ordered, out, |number, out| {
                     self.filter("q", filter, request, number, out);
-                    bson::int32(out, "limit", i32::from(!*many));
+                    bson::put_int32(out, "limit", i32::from(!*many));
                 })
             }
             _ => x.statements,
@@ -266,11 +266,11 @@ impl CommandWriter<'_> {
             Action::Find { filter, fields, sort: by, limit, single_batch } => {
                 let body = self.begin("find", out);
                 if *single_batch {
-                    bson::boolean(out, "singleBatch", true);
+                    bson::put_boolean(out, "singleBatch", true);
                 }
                 let limit = limit.unwrap_or(request.limit);
                 if limit > 0 {
-                    bson::int64(out, "limit", i64::from(limit));
+                    bson::put_int64(out, "limit", i64::from(limit));
                 }
                 projection("projection", fields, out);
                 sort(by, out);
@@ -280,11 +280,11 @@ impl CommandWriter<'_> {
             Action::Sum { filter, field, result } => self.sum(filter, field, result, request, out),
             Action::Distinct { filter, field } => {
                 let body = self.begin("distinct", out);
-                bson::string(out, "key", field);
+                bson::put_string(out, "key", field);
                 self.filter("query", filter, request, 0, out);
                 self.end(false, body, out);
             }
-            Action::Aggregate { pipeline } => self.aggregate(pipeline, action.writes(), request, out),
+            Action::Aggregate { pipeline } => self.aggregate(pipeline, action.changes_data(), request, out),
             action @ (Action::Commit | Action::Abort) => {
                 session::put_end(action, self.session.as_ref(), self.options, out);
             }
@@ -294,10 +294,10 @@ impl CommandWriter<'_> {
                 self.change("update", change, request, 0, out);
                 sort(by, out);
                 if *returns_new {
-                    bson::boolean(out, "new", true);
+                    bson::put_boolean(out, "new", true);
                 }
                 if *upsert {
-                    bson::boolean(out, "upsert", true);
+                    bson::put_boolean(out, "upsert", true);
                 }
                 projection("fields", fields, out);
                 self.end(true, body, out);
@@ -306,7 +306,7 @@ impl CommandWriter<'_> {
     }
 
     fn filter(&self, name: &str, filter: &DocumentFilter, request: &Request, number: u32, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, name);
+        bson::put_head(out, kind::DOCUMENT, name);
         let at = bson::open(out);
         for condition in &filter.0 {
             match &condition.test {
@@ -314,22 +314,22 @@ impl CommandWriter<'_> {
                     self.content.operand(request, number, *operand, &condition.field, out);
                 }
                 FieldTest::Range(comparisons) => {
-                    bson::head(out, kind::DOCUMENT, &condition.field);
+                    bson::put_head(out, kind::DOCUMENT, &condition.field);
                     let range = bson::open(out);
                     for (compare, operand) in comparisons {
-                        self.content.operand(request, number, *operand, compare.operator(), out);
+                        self.content.operand(request, number, *operand, compare.mongodb_operator(), out);
                     }
                     bson::close(out, range);
                 }
                 FieldTest::In(operands) => {
-                    bson::head(out, kind::DOCUMENT, &condition.field);
+                    bson::put_head(out, kind::DOCUMENT, &condition.field);
                     let any = bson::open(out);
-                    bson::head(out, kind::ARRAY, "$in");
+                    bson::put_head(out, kind::ARRAY, "$in");
                     let list = bson::open(out);
                     for (index, operand) in operands.iter().enumerate() {
                         // Lists are short: no name is longer than this.
                         let mut digits = Vec::new();
-                        bson::decimal(&mut digits, index as u32);
+                        bson::put_decimal(&mut digits, index as u32);
                         self.content.operand(request, number, *operand, text(&digits), out);
                     }
                     bson::close(out, list);
@@ -341,13 +341,13 @@ impl CommandWriter<'_> {
     }
 
     fn change(&self, name: &str, change: &Change, request: &Request, number: u32, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, name);
+        bson::put_head(out, kind::DOCUMENT, name);
         let Change::Fields(changes) = change else {
             if *change == Change::Replace {
                 return self.content.document(request, number, out);
             }
             let at = bson::open(out);
-            bson::head(out, kind::DOCUMENT, "$set");
+            bson::put_head(out, kind::DOCUMENT, "$set");
             self.content.document(request, number, out);
             return bson::close(out, at);
         };
@@ -357,7 +357,7 @@ impl CommandWriter<'_> {
             if changes[..index].iter().any(|(earlier, ..)| earlier == modify) {
                 continue;
             }
-            bson::head(out, kind::DOCUMENT, modify.operator());
+            bson::put_head(out, kind::DOCUMENT, modify.mongodb_operator());
             let inner = bson::open(out);
             for (_, field, operand) in changes[index..].iter().filter(|(other, ..)| other == modify) {
                 self.content.operand(request, number, *operand, field, out);
@@ -378,12 +378,12 @@ impl CommandWriter<'_> {
                 );
             });
             stage(2, out, |out| {
-                bson::head(out, kind::DOCUMENT, "$group");
+                bson::put_head(out, kind::DOCUMENT, "$group");
                 let group = bson::open(out);
-                bson::null(out, "_id");
-                bson::head(out, kind::DOCUMENT, result);
+                bson::put_null(out, "_id");
+                bson::put_head(out, kind::DOCUMENT, result);
                 let sum = bson::open(out);
-                bson::string(out, "$sum", &format!("${field}"));
+                bson::put_string(out, "$sum", &format!("${field}"));
                 bson::close(out, sum);
                 bson::close(out, group);
             });
@@ -394,14 +394,14 @@ impl CommandWriter<'_> {
         self.pipeline(writes, out, |out| {
             for (index, one) in pipeline.iter().enumerate() {
                 if let AggregationStage::Raw(document) = one {
-                    bson::item(out, kind::DOCUMENT, index as u32);
+                    bson::put_item_head(out, kind::DOCUMENT, index as u32);
                     out.extend_from_slice(document);
                     continue;
                 }
                 stage(index as u32, out, |out| match one {
                     AggregationStage::Match(filter) => self.filter("$match", filter, request, 0, out),
                     AggregationStage::Sort(by) => sort_as("$sort", by, out),
-                    AggregationStage::Limit(limit) => bson::int64(out, "$limit", i64::from(*limit)),
+                    AggregationStage::Limit(limit) => bson::put_int64(out, "$limit", i64::from(*limit)),
                     AggregationStage::Raw(_) => {}
                 });
             }
@@ -410,11 +410,11 @@ impl CommandWriter<'_> {
 
     fn pipeline(&self, writes: bool, out: &mut Vec<u8>, stages: impl Fn(&mut Vec<u8>)) {
         let body = self.begin("aggregate", out);
-        bson::head(out, kind::ARRAY, "pipeline");
+        bson::put_head(out, kind::ARRAY, "pipeline");
         let list = bson::open(out);
         stages(out);
         bson::close(out, list);
-        bson::head(out, kind::DOCUMENT, "cursor");
+        bson::put_head(out, kind::DOCUMENT, "cursor");
         let cursor = bson::open(out);
         bson::close(out, cursor);
         self.end(writes, body, out);
@@ -422,7 +422,7 @@ impl CommandWriter<'_> {
 }
 
 fn stage(index: u32, out: &mut Vec<u8>, fields: impl Fn(&mut Vec<u8>)) {
-    bson::item(out, kind::DOCUMENT, index);
+    bson::put_item_head(out, kind::DOCUMENT, index);
     let at = bson::open(out);
     fields(out);
     bson::close(out, at);
@@ -432,10 +432,10 @@ fn projection(name: &str, fields: &Projection, out: &mut Vec<u8>) {
     if fields.0.is_empty() {
         return;
     }
-    bson::head(out, kind::DOCUMENT, name);
+    bson::put_head(out, kind::DOCUMENT, name);
     let at = bson::open(out);
     for (field, shown) in &fields.0 {
-        bson::int32(out, field, i32::from(*shown));
+        bson::put_int32(out, field, i32::from(*shown));
     }
     bson::close(out, at);
 }
@@ -447,10 +447,10 @@ pub(super) fn sort(by: &[(String, SortOrder)], out: &mut Vec<u8>) {
 }
 
 fn sort_as(name: &str, by: &[(String, SortOrder)], out: &mut Vec<u8>) {
-    bson::head(out, kind::DOCUMENT, name);
+    bson::put_head(out, kind::DOCUMENT, name);
     let at = bson::open(out);
     for (field, order) in by {
-        bson::int32(out, field, if *order == SortOrder::Ascending { 1 } else { -1 });
+        bson::put_int32(out, field, if *order == SortOrder::Ascending { 1 } else { -1 });
     }
     bson::close(out, at);
 }

@@ -64,7 +64,7 @@ impl Codec {
     }
 
     /// Appends `message`, a whole one, as an OP_COMPRESSED. What the compressor cannot do goes out as it is.
-    pub fn compress(&mut self, by: Compressor, message: &[u8], out: &mut Vec<u8>) {
+    pub fn compress_message(&mut self, by: Compressor, message: &[u8], out: &mut Vec<u8>) {
         let at = out.len();
         let body = &message[HEADER..];
         out.extend_from_slice(&message[..12]);
@@ -100,7 +100,12 @@ impl Codec {
     }
 
     /// Expands the body of an OP_COMPRESSED into `into`, replacing what is there; returns the code of the message.
-    pub fn expand(&mut self, header: Header, body: &[u8], into: &mut Vec<u8>) -> Result<i32, NotMessage> {
+    pub fn expand_body(
+        &mut self,
+        header: Header,
+        body: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<i32, NotMessage> {
         debug_assert_eq!(header.code, code::COMPRESSED);
         let (Some(code), Some(bytes), Some((&by, packed))) =
             (int(body, 0), int(body, 4), body.get(8..).and_then(<[u8]>::split_first))
@@ -143,7 +148,7 @@ fn most(by: Compressor, bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{document, frame};
+    use super::super::message::{read_document, read_header};
     use super::*;
     use dyno_types::bson;
     use proptest::prelude::*;
@@ -152,7 +157,7 @@ mod tests {
         let mut out = Vec::new();
         let at = super::super::message::begin(&mut out, 3);
         let body = bson::open(&mut out);
-        bson::binary(&mut out, "a", value);
+        bson::put_binary(&mut out, "a", value);
         bson::close(&mut out, body);
         end(&mut out[at..], 0);
         out
@@ -171,16 +176,16 @@ mod tests {
         let mut codec = Codec::new(-1);
         for by in Compressor::ALL {
             let mut out = Vec::new();
-            codec.compress(by, &message(&[7; 300]), &mut out);
-            let header = frame(&out).unwrap().unwrap();
+            codec.compress_message(by, &message(&[7; 300]), &mut out);
+            let header = read_header(&out).unwrap().unwrap();
             let mut into = Vec::new();
             for (at, value) in [(20, 1), (21, 9), (23, 0x7F), (23, 0x80), (24, 9), (25, 0xEE)] {
                 let mut bad = out.clone();
                 bad[at] = bad[at].wrapping_add(value);
-                assert!(codec.expand(header, &bad[HEADER..], &mut into).is_err(), "{by:?} {at}");
+                assert!(codec.expand_body(header, &bad[HEADER..], &mut into).is_err(), "{by:?} {at}");
             }
             for cut in HEADER..out.len() - 1 {
-                let _ = codec.expand(header, &out[HEADER..cut], &mut into);
+                let _ = codec.expand_body(header, &out[HEADER..cut], &mut into);
             }
         }
     }
@@ -194,12 +199,12 @@ mod tests {
                 for value in &values {
                     let plain = message(value);
                     let mut out = b"before".to_vec();
-                    codec.compress(by, &plain, &mut out);
-                    let header = frame(&out[6..]).unwrap().unwrap();
+                    codec.compress_message(by, &plain, &mut out);
+                    let header = read_header(&out[6..]).unwrap().unwrap();
                     prop_assert_eq!((header.code, header.id, header.bytes), (code::COMPRESSED, 3, out.len() - 6));
-                    prop_assert_eq!(codec.expand(header, &out[6 + HEADER..], &mut into), Ok(code::MSG));
+                    prop_assert_eq!(codec.expand_body(header, &out[6 + HEADER..], &mut into), Ok(code::MSG));
                     prop_assert_eq!(&into[..], &plain[HEADER..]);
-                    prop_assert_eq!(bson::find(document(code::MSG, &into).unwrap(), "a").unwrap().as_bytes(), Some(&value[..]));
+                    prop_assert_eq!(bson::find_element(read_document(code::MSG, &into).unwrap(), "a").unwrap().as_bytes(), Some(&value[..]));
                 }
             }
         }
@@ -209,7 +214,7 @@ mod tests {
             let mut body = bytes;
             if body.len() > 8 { body[8] = by; body[6] = 0; body[7] = 0; }
             let header = Header { bytes: 16 + body.len(), id: 1, to: 1, code: code::COMPRESSED };
-            let _ = Codec::new(-1).expand(header, &body, &mut Vec::new());
+            let _ = Codec::new(-1).expand_body(header, &body, &mut Vec::new());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::description::{ServerDescription, ServerType};
 use super::options::MongoOptions;
-use super::selection::{ReadPreference, nearest, suitable};
+use super::selection::{ReadPreference, nearest_servers, suitable_servers};
 use super::topology::{ApplicationError, Handshake, Topology, TopologyType};
 use dyno_db::names::Names;
 use dyno_types::Endpoint;
@@ -33,7 +33,7 @@ impl Deployment {
     }
 
     /// One server, whatever it is.
-    pub fn single(endpoint: Endpoint) -> Self {
+    pub fn single_server(endpoint: Endpoint) -> Self {
         Self::new(TopologyType::Single, None, vec![endpoint])
     }
 
@@ -43,7 +43,7 @@ impl Deployment {
     }
 
     /// Routers, all of which have answered.
-    pub fn routers(endpoints: Vec<Endpoint>) -> Self {
+    pub fn from_routers(endpoints: Vec<Endpoint>) -> Self {
         let mut routers = Self::new(TopologyType::Sharded, None, endpoints);
         for node in 0..routers.endpoints.len() as u16 {
             routers.topology.assume(node, ServerType::Mongos);
@@ -72,38 +72,38 @@ impl Deployment {
     /// Returns whether it is a replica set.
     pub(super) fn is_set(&self) -> bool {
         matches!(
-            self.topology.kind(),
+            self.topology.topology_type(),
             TopologyType::ReplicaSetNoPrimary | TopologyType::ReplicaSetWithPrimary
         )
     }
 
     /// Returns whether servers are checked: those of replica sets, and routers.
     pub(super) fn is_monitored(&self) -> bool {
-        self.is_set() || self.topology.kind() == TopologyType::Sharded
+        self.is_set() || self.topology.topology_type() == TopologyType::Sharded
     }
 
     /// Returns whether a server is checked: it belongs to the deployment, and its name leads somewhere.
     pub(super) fn is_checked(&self, node: u16) -> bool {
         let at = usize::from(node);
         let is_known = self.endpoints.get(at).is_some_and(|endpoint| !endpoint.is_unresolved());
-        is_known && self.topology.servers().get(at).is_some_and(|server| !server.removed)
+        is_known && self.topology.all_servers().get(at).is_some_and(|server| !server.removed)
     }
 
     /// Returns whether the one server that is spoken to is a member of a replica set.
     pub(super) fn is_single_member(&self) -> bool {
         let is_member = self.description(0).is_some_and(|server| server.kind.is_member());
-        is_member && self.topology.kind() == TopologyType::Single
+        is_member && self.topology.topology_type() == TopologyType::Single
     }
 
     /// Greatest wire version that a server has told, and whether it was a router then.
     pub(super) fn spoke(&self, node: u16) -> (i64, bool) {
-        self.topology.servers().get(usize::from(node)).map_or((0, false), |server| server.spoke)
+        self.topology.all_servers().get(usize::from(node)).map_or((0, false), |server| server.spoke)
     }
 
     /// Endpoints of the servers that may have figures to tell: all but arbiters, which know no users, and those whose names lead
     /// nowhere.
-    pub fn watched(&self) -> impl Iterator<Item = &Endpoint> {
-        let kinds = self.topology.servers().iter().map(|server| server.description.kind);
+    pub fn watched_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        let kinds = self.topology.all_servers().iter().map(|server| server.description.kind);
         let all = self.endpoints.iter().zip(kinds);
         all.filter(|(_, kind)| *kind != ServerType::RsArbiter)
             .map(|(endpoint, _)| endpoint)
@@ -111,16 +111,16 @@ impl Deployment {
     }
 
     /// The server for commands that any server that takes writes may have: the primary, or the first router that answers.
-    pub fn first(&self) -> u16 {
+    pub fn first_writable(&self) -> u16 {
         self.primary.or(self.readable.first().copied()).unwrap_or(0)
     }
 
     /// What the one server that is spoken to is, where it is a member of a replica set that takes no writes.
     pub fn member_without_writes(&self) -> Option<&'static str> {
-        if self.topology.kind() != TopologyType::Single {
+        if self.topology.topology_type() != TopologyType::Single {
             return None;
         }
-        match self.topology.servers().first()?.description.kind {
+        match self.topology.all_servers().first()?.description.kind {
             ServerType::RsSecondary => Some("a secondary"),
             ServerType::RsArbiter => Some("an arbiter"),
             ServerType::RsOther => Some("a member that is hidden or recovers"),
@@ -129,13 +129,13 @@ impl Deployment {
     }
 
     /// Servers that reads go to.
-    pub fn readable(&self) -> &[u16] {
+    pub fn readable_servers(&self) -> &[u16] {
         &self.readable
     }
 
     /// Servers that have answered: those to connect to before a run.
     pub(super) fn known(&self) -> Vec<u16> {
-        let all = self.topology.servers().iter().enumerate();
+        let all = self.topology.all_servers().iter().enumerate();
         let known = all.filter(|(_, server)| {
             !server.removed && (!self.is_monitored() || !server.description.kind.is_unknown())
         });
@@ -144,12 +144,12 @@ impl Deployment {
 
     /// Returns whether the member that takes writes is not known.
     pub fn lacks_primary(&self) -> bool {
-        self.is_set() && self.topology.primary().is_none()
+        self.is_set() && self.topology.primary_number().is_none()
     }
 
     /// Returns whether a server is to be checked before its next heartbeat.
     pub(super) fn is_checked_soon(&self, node: u16) -> bool {
-        let server = &self.topology.servers()[usize::from(node)];
+        let server = &self.topology.all_servers()[usize::from(node)];
         server.check_soon || server.description.kind.is_unknown() || self.lacks_primary()
     }
 
@@ -159,7 +159,7 @@ impl Deployment {
             0 => u64::MAX,
             ms => ms.saturating_mul(1_000_000),
         };
-        match self.topology.servers().get(usize::from(node)) {
+        match self.topology.all_servers().get(usize::from(node)) {
             Some(server) if server.replaced => longest.min(REPLACED_NS),
             _ => longest,
         }
@@ -167,23 +167,23 @@ impl Deployment {
 
     /// Number that tells connections from those of the time before a server was given up.
     pub(super) fn generation(&self, node: u16) -> u32 {
-        self.topology.servers().get(usize::from(node)).map_or(0, |server| server.generation)
+        self.topology.all_servers().get(usize::from(node)).map_or(0, |server| server.generation)
     }
 
     /// What is known of a server.
     pub(super) fn description(&self, node: u16) -> Option<&ServerDescription> {
-        self.topology.servers().get(usize::from(node)).map(|server| &server.description)
+        self.topology.all_servers().get(usize::from(node)).map(|server| &server.description)
     }
 
     /// Counts a round trip to a server, microseconds.
-    pub fn measured(&mut self, node: u16, rtt_us: u64, options: &MongoOptions) {
-        self.topology.measured(node, rtt_us);
+    pub fn note_round_trip(&mut self, node: u16, rtt_us: u64, options: &MongoOptions) {
+        self.topology.note_round_trip(node, rtt_us);
         self.refresh(options);
     }
 
     /// Takes what a server says of itself and the others. `asked_ms`: when it was asked, where that is known.
-    pub fn learn(&mut self, node: u16, hello: &[u8], asked_ms: Option<i64>, options: &MongoOptions) {
-        self.topology.heard(node, hello, asked_ms);
+    pub fn learn_hello(&mut self, node: u16, hello: &[u8], asked_ms: Option<i64>, options: &MongoOptions) {
+        self.topology.update_from_hello(node, hello, asked_ms);
         self.refresh(options);
     }
 
@@ -201,7 +201,7 @@ impl Deployment {
         error: ApplicationError<'_>,
         options: &MongoOptions,
     ) {
-        if self.is_monitored() && self.topology.failed(node, generation, error) {
+        if self.is_monitored() && self.topology.note_failure(node, generation, error) {
             self.refresh(options);
         }
     }
@@ -214,31 +214,31 @@ impl Deployment {
 
     /// Follows the topology.
     fn refresh(&mut self, options: &MongoOptions) {
-        for (at, server) in self.topology.servers().iter().enumerate() {
+        for (at, server) in self.topology.all_servers().iter().enumerate() {
             match self.endpoints.get_mut(at) {
                 Some(endpoint) if !endpoint.is_unresolved() => {}
-                Some(endpoint) => *endpoint = self.names.endpoint(&server.address),
-                None => self.endpoints.push(self.names.endpoint(&server.address)),
+                Some(endpoint) => *endpoint = self.names.resolve_endpoint(&server.address),
+                None => self.endpoints.push(self.names.resolve_endpoint(&server.address)),
             }
         }
         if !self.is_monitored() {
             return;
         }
-        self.primary = self.topology.primary().or(self.primary);
+        self.primary = self.topology.primary_number().or(self.primary);
         let mode = options.read_preference;
-        let found = suitable(&self.topology, false, mode, &options.selection, &[]);
-        let found = nearest(&self.topology, found, &options.selection);
+        let found = suitable_servers(&self.topology, false, mode, &options.selection, &[]);
+        let found = nearest_servers(&self.topology, found, &options.selection);
         if !found.is_empty() {
             self.readable = found;
             return;
         }
         // One lost connection among many does not make a server silent: those in doubt are tried where there is no other.
-        let servers = self.topology.servers();
+        let servers = self.topology.all_servers();
         self.readable.retain(|at| {
             let server = &servers[usize::from(*at)];
             !server.removed && !server.silent && server.description.kind.is_unknown()
         });
-        if self.readable.is_empty() && self.topology.kind() == TopologyType::Sharded {
+        if self.readable.is_empty() && self.topology.topology_type() == TopologyType::Sharded {
             // Every failure counts.
             self.readable =
                 (0..servers.len() as u16).filter(|at| !servers[usize::from(*at)].removed).collect();
@@ -250,7 +250,7 @@ impl Deployment {
         if self.is_set() && (writes || mode == ReadPreference::Primary) {
             // A primary in doubt is asked until its check has failed or another one is known: every failure counts.
             let answers =
-                |at: &u16| self.is_checked(*at) && !self.topology.servers()[usize::from(*at)].silent;
+                |at: &u16| self.is_checked(*at) && !self.topology.all_servers()[usize::from(*at)].silent;
             return self.primary.filter(answers).unwrap_or(NOWHERE);
         }
         match self.readable.as_slice() {
@@ -272,8 +272,8 @@ impl Deployment {
             return Some(0);
         }
         let mode = options.read_preference;
-        let found = suitable(&self.topology, writes, mode, &options.selection, failed);
-        let found = nearest(&self.topology, found, &options.selection);
+        let found = suitable_servers(&self.topology, writes, mode, &options.selection, failed);
+        let found = nearest_servers(&self.topology, found, &options.selection);
         found.get(usize::from(turn) % found.len().max(1)).copied()
     }
 }

@@ -62,10 +62,10 @@ pub struct TopologyVersion {
 
 impl TopologyVersion {
     /// Reads the field `topologyVersion` of a reply.
-    pub fn of(reply: &[u8]) -> Option<Self> {
-        let version = bson::find(reply, "topologyVersion")?.as_document()?;
+    pub fn from_reply(reply: &[u8]) -> Option<Self> {
+        let version = bson::find_element(reply, "topologyVersion")?.as_document()?;
         let process = object_id(version, "processId")?;
-        Some(TopologyVersion { process, counter: bson::find(version, "counter")?.as_i64()? })
+        Some(TopologyVersion { process, counter: bson::find_element(version, "counter")?.as_i64()? })
     }
 
     /// Returns whether news of version `other` tells nothing beyond `self`. Versions of another process, or none, are news.
@@ -103,9 +103,11 @@ impl Default for Limits {
 
 impl Limits {
     /// Reads a reply to hello. Limits that it does not give, or that make no sense, are the default ones.
-    pub fn of(hello: &[u8]) -> Self {
+    pub fn from_hello(hello: &[u8]) -> Self {
         let of = |name: &str, otherwise: usize| {
-            let told = bson::find(hello, name).and_then(|e| e.as_i64()).and_then(|n| usize::try_from(n).ok());
+            let told = bson::find_element(hello, name)
+                .and_then(|e| e.as_i64())
+                .and_then(|n| usize::try_from(n).ok());
             told.filter(|n| *n > 0).map_or(otherwise, |n| n.min(MESSAGE_BYTES))
         };
         let all = Limits::default();
@@ -157,15 +159,15 @@ pub struct ServerDescription {
 impl ServerDescription {
     /// Reads a reply to hello. One that failed leaves the server unknown. `asked_ms`: when it was asked.
     pub fn parse(hello: &[u8], asked_ms: i64) -> Self {
-        let find = |name: &str| bson::find(hello, name);
+        let find = |name: &str| bson::find_element(hello, name);
         let text = |name: &str| find(name).and_then(|e| e.as_str()).map(str::to_owned);
         let number = |name: &str| find(name).and_then(|e| e.as_i64());
         if !is_ok(find("ok")) {
             let words = text("errmsg").unwrap_or_else(|| "hello failed".to_owned());
-            return ServerDescription::unknown(Some(words));
+            return ServerDescription::unknown_server(Some(words));
         }
         let address = |name: &str| text(name).map(|address| address.to_ascii_lowercase());
-        let wrote = bson::path(hello, "lastWrite.lastWriteDate").and_then(|e| e.as_i64());
+        let wrote = bson::element_at_path(hello, "lastWrite.lastWriteDate").and_then(|e| e.as_i64());
         ServerDescription {
             kind: kind_of(hello),
             error: None,
@@ -176,7 +178,7 @@ impl ServerDescription {
             set_version: number("setVersion"),
             election_id: object_id(hello, "electionId"),
             wire: (number("minWireVersion").unwrap_or(0), number("maxWireVersion").unwrap_or(0)),
-            topology_version: TopologyVersion::of(hello),
+            topology_version: TopologyVersion::from_reply(hello),
             session_minutes: number("logicalSessionTimeoutMinutes"),
             tags: find("tags").and_then(|e| e.as_document()).map(pairs).unwrap_or_default(),
             wrote_ms: wrote.unwrap_or(0),
@@ -187,7 +189,7 @@ impl ServerDescription {
     }
 
     /// A server of which nothing is known, and why.
-    pub fn unknown(error: Option<String>) -> Self {
+    pub fn unknown_server(error: Option<String>) -> Self {
         ServerDescription { error, ..ServerDescription::default() }
     }
 
@@ -198,8 +200,8 @@ impl ServerDescription {
 }
 
 fn kind_of(hello: &[u8]) -> ServerType {
-    let is = |name: &str| bson::find(hello, name).is_some_and(|e| e.is_true());
-    let text = |name: &str| bson::find(hello, name).and_then(|e| e.as_str());
+    let is = |name: &str| bson::find_element(hello, name).is_some_and(|e| e.is_true());
+    let text = |name: &str| bson::find_element(hello, name).and_then(|e| e.as_str());
     match () {
         () if text("msg") == Some("isdbgrid") => ServerType::Mongos,
         () if is("isreplicaset") => ServerType::RsGhost,
@@ -213,18 +215,18 @@ fn kind_of(hello: &[u8]) -> ServerType {
 }
 
 fn addresses(hello: &[u8], name: &str) -> Vec<String> {
-    let list = bson::find(hello, name).and_then(|e| e.as_document()).unwrap_or_default();
-    let elements = bson::elements(list).into_iter().flatten().flatten();
+    let list = bson::find_element(hello, name).and_then(|e| e.as_document()).unwrap_or_default();
+    let elements = bson::read_elements(list).into_iter().flatten().flatten();
     elements.filter_map(|e| e.as_str()).map(str::to_ascii_lowercase).collect()
 }
 
 fn object_id(document: &[u8], name: &str) -> Option<[u8; 12]> {
-    let element = bson::find(document, name)?;
+    let element = bson::find_element(document, name)?;
     if element.kind == bson::kind::OBJECT_ID { element.value.try_into().ok() } else { None }
 }
 
 fn pairs(document: &[u8]) -> Tags {
-    let elements = bson::elements(document).into_iter().flatten().flatten();
+    let elements = bson::read_elements(document).into_iter().flatten().flatten();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     elements.filter_map(|e| Some((text(e.name), e.as_str()?.to_owned()))).collect()
 }

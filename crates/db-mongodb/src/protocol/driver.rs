@@ -102,7 +102,7 @@ impl MongoDriver {
         let node = self.deployment.select(self.turn, writes, mode);
         if node == NOWHERE {
             self.error.clear();
-            if self.deployment.topology().kind() == TopologyType::Sharded {
+            if self.deployment.topology().topology_type() == TopologyType::Sharded {
                 self.error.push_str("none of the servers named is a router (mongos) any more");
             } else if mode == ReadPreference::Primary || writes {
                 self.error.push_str("no primary of the replica set is known");
@@ -149,13 +149,13 @@ impl MongoDriver {
 
     /// A command has failed by this reply: whether it is sent once more, else the outcome of its operation.
     fn failed(&mut self, x: &mut MongoExchange, command: u32, outcome: Outcome, reply: &[u8]) -> Then {
-        if StateChange::of(reply).is_some() && self.deployment.is_single_member() {
+        if StateChange::from_reply(reply).is_some() && self.deployment.is_single_member() {
             let hint = " (the members of its replica set are followed with replicaSet=NAME and without directConnection)";
             self.error.push_str(hint);
         }
         let kind = if x.writes { Retryable::Write } else { Retryable::Read };
         // What it was when it answered: it may be unknown by now.
-        let advice = RetryAdvice::of(reply, kind, self.deployment.spoke(x.node));
+        let advice = RetryAdvice::from_reply(reply, kind, self.deployment.spoke(x.node));
         let generation = self.deployment.generation(x.node);
         self.deployment.failed(x.node, generation, ApplicationError::Reply(reply), &self.options);
         let is_first = command == 0 || x.statements > 0;
@@ -166,7 +166,7 @@ impl MongoDriver {
             }
             if self.may_try_again(x, advice.overloaded) {
                 x.forget_reply();
-                let jitter = rng::unit(rng::mix(x.request.seed ^ u64::from(x.tries.failed)));
+                let jitter = rng::unit_interval(rng::mix_bits(x.request.seed ^ u64::from(x.tries.failed)));
                 return Then::Again { outcome, pause_ns: advice.pause_ns(x.tries.failed, jitter) };
             }
             if x.tries.lost && x.numbered {
@@ -185,7 +185,7 @@ impl MongoDriver {
         x.tries.failed += 1;
         x.tries.overloaded |= overloaded;
         let most = if x.tries.overloaded { self.options.max_adaptive_retries } else { 1 };
-        let sharded = self.deployment.topology().kind() == TopologyType::Sharded;
+        let sharded = self.deployment.topology().topology_type() == TopologyType::Sharded;
         if sharded || (overloaded && self.options.overload_retargeting) {
             x.tries.deprioritized.push(x.node);
         }
@@ -226,14 +226,14 @@ impl MongoDriver {
         packed: &'i mut Vec<u8>,
         input: &'i [u8],
     ) -> Result<Option<(Header, &'i [u8])>, NotMessage> {
-        let Some(header) = message::frame(input)? else { return Ok(None) };
+        let Some(header) = message::read_header(input)? else { return Ok(None) };
         let body = &input[HEADER..header.bytes];
         if header.code != code::COMPRESSED {
-            return Ok(Some((header, message::document(header.code, body)?)));
+            return Ok(Some((header, message::read_document(header.code, body)?)));
         }
         let codec = codec.as_mut().ok_or(NotMessage)?;
-        let inner = codec.expand(header, body, packed)?;
-        Ok(Some((header, message::document(inner, packed)?)))
+        let inner = codec.expand_body(header, body, packed)?;
+        Ok(Some((header, message::read_document(inner, packed)?)))
     }
 }
 
@@ -268,10 +268,10 @@ impl Driver for MongoDriver {
         let talk = self.talks.entry(connection).or_insert(Talk::Hello);
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
         if let (Some(agreed), Ok(Some((_, hello)))) = (agreed, greeting::split(input)) {
-            self.deployment.learn(node, hello, None, &self.options);
+            self.deployment.learn_hello(node, hello, None, &self.options);
             // An arbiter has no sessions.
             if self.deployment.description(node).is_some_and(|server| server.kind.bears_data()) {
-                self.limits = Limits::of(hello);
+                self.limits = Limits::from_hello(hello);
                 (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
             }
         }
@@ -358,7 +358,7 @@ impl Driver for MongoDriver {
             knows_hello,
             numbered: x.numbered,
             transaction: x.in_transaction.then_some(x.request.step == 0),
-            single: self.deployment.topology().kind() == TopologyType::Single
+            single: self.deployment.topology().topology_type() == TopologyType::Single
                 && self.deployment.description(x.node).is_some_and(|server| {
                     !matches!(server.kind, ServerType::Mongos | ServerType::Standalone | ServerType::Unknown)
                 }),
@@ -367,10 +367,10 @@ impl Driver for MongoDriver {
             // Hello is never compressed.
             (Some(by), Some(codec)) if x.request.verb != Verb::Topology => {
                 self.plain.clear();
-                writer.put(x, id, &mut self.plain);
-                codec.compress(by, &self.plain, out);
+                writer.append_command(x, id, &mut self.plain);
+                codec.compress_message(by, &self.plain, out);
             }
-            _ => writer.put(x, id, out),
+            _ => writer.append_command(x, id, out),
         }
         self.name = name;
     }
@@ -385,7 +385,7 @@ impl Driver for MongoDriver {
         };
         let used = header.bytes;
         if x.request.verb == Verb::Topology {
-            self.deployment.learn(x.node, document, Some(x.asked_ms), &self.options);
+            self.deployment.learn_hello(x.node, document, Some(x.asked_ms), &self.options);
             return Decoded::Reply { used, then: Then::Finish(Outcome::Ok) };
         }
         let then = match reply::take(self.content.as_ref(), x, command, document, &mut self.error) {
@@ -394,7 +394,7 @@ impl Driver for MongoDriver {
                 if !outcome.is_ok() && !reply::is_done(document) {
                     // The reply borrows the buffer that a compressed one was expanded into.
                     let reply = document.to_vec();
-                    let carried_out = x.statements > 0 && is_ok(bson::find(&reply, "ok"));
+                    let carried_out = x.statements > 0 && is_ok(bson::find_element(&reply, "ok"));
                     match self.failed(x, command, outcome, &reply) {
                         Then::Finish(outcome) if carried_out => self.next_part(x, command, outcome, true),
                         then => then,
@@ -412,7 +412,7 @@ impl Driver for MongoDriver {
     }
 
     fn skip(&mut self, input: &[u8]) -> Decoded {
-        match message::frame(input) {
+        match message::read_header(input) {
             Ok(None) => Decoded::Need,
             Ok(Some(header)) => Decoded::Reply { used: header.bytes, then: Then::Wait },
             Err(NotMessage) => Decoded::Broken,
@@ -490,7 +490,7 @@ impl Driver for MongoDriver {
     }
 
     fn checked(&mut self, node: u16, round_trip_ns: u64) {
-        self.deployment.measured(node, round_trip_ns / 1_000, &self.options);
+        self.deployment.note_round_trip(node, round_trip_ns / 1_000, &self.options);
     }
 
     fn check_failed(&mut self, node: u16) {

@@ -4,7 +4,7 @@ use dyno_types::Outcome;
 use dyno_types::bson::{self, Element};
 
 /// The outcome of an error code (`error_codes.yml` of the server).
-pub fn classify(code: i64) -> Outcome {
+pub fn classify_code(code: i64) -> Outcome {
     match code {
         11_000 | 11_001 | 12_582 => Outcome::Duplicate,
         // Unauthorized, AuthenticationFailed.
@@ -38,10 +38,10 @@ pub struct ServerError {
 }
 
 /// Reads an error document (a failed reply, a write error, a write-concern error).
-pub fn describe(document: &[u8]) -> ServerError {
-    let code = bson::find(document, "code").and_then(|e| e.as_i64()).unwrap_or(0);
-    let words = bson::find(document, "errmsg").and_then(|e| e.as_str()).unwrap_or("no words");
-    let name = bson::find(document, "codeName").and_then(|e| e.as_str());
+pub fn describe_error(document: &[u8]) -> ServerError {
+    let code = bson::find_element(document, "code").and_then(|e| e.as_i64()).unwrap_or(0);
+    let words = bson::find_element(document, "errmsg").and_then(|e| e.as_str()).unwrap_or("no words");
+    let name = bson::find_element(document, "codeName").and_then(|e| e.as_str());
     let words = match name {
         Some(name) => format!("{name} ({code}): {words}"),
         None => format!("{code}: {words}"),
@@ -55,9 +55,9 @@ pub fn is_ok(ok: Option<Element<'_>>) -> bool {
 }
 
 /// Labels of an error reply.
-pub fn labels(reply: &[u8]) -> impl Iterator<Item = &str> {
-    let list = bson::find(reply, "errorLabels").and_then(|e| e.as_document()).unwrap_or_default();
-    bson::elements(list).into_iter().flatten().flatten().filter_map(|label| label.as_str())
+pub fn error_labels(reply: &[u8]) -> impl Iterator<Item = &str> {
+    let list = bson::find_element(reply, "errorLabels").and_then(|e| e.as_document()).unwrap_or_default();
+    bson::read_elements(list).into_iter().flatten().flatten().filter_map(|label| label.as_str())
 }
 
 /// A server's word that it is not what it was taken for ("Server Discovery and Monitoring", error handling).
@@ -73,15 +73,17 @@ pub enum StateChange {
 
 impl StateChange {
     /// Reads the reply to any command, or its write concern error. Errors of single statements say nothing of the server.
-    pub fn of(reply: &[u8]) -> Option<Self> {
-        if is_ok(bson::find(reply, "ok")) {
-            return Self::of_error(bson::find(reply, "writeConcernError")?.as_document()?);
+    pub fn from_reply(reply: &[u8]) -> Option<Self> {
+        if is_ok(bson::find_element(reply, "ok")) {
+            return Self::of_error(bson::find_element(reply, "writeConcernError")?.as_document()?);
         }
         Self::of_error(reply)
     }
 
     fn of_error(error: &[u8]) -> Option<Self> {
-        if let Some(code) = bson::find(error, "code").and_then(|e| e.as_i64()).filter(|code| *code != 0) {
+        if let Some(code) =
+            bson::find_element(error, "code").and_then(|e| e.as_i64()).filter(|code| *code != 0)
+        {
             return match code {
                 91 | 11_600 => Some(Self::Shutdown),
                 11_602 | 13_436 | 189 => Some(Self::Recovering),
@@ -89,7 +91,7 @@ impl StateChange {
                 _ => None,
             };
         }
-        let message = bson::find(error, "errmsg").and_then(|e| e.as_str())?;
+        let message = bson::find_element(error, "errmsg").and_then(|e| e.as_str())?;
         if message.contains("not master or secondary") || message.contains("node is recovering") {
             return Some(Self::Recovering);
         }
@@ -103,11 +105,11 @@ mod tests {
 
     #[test]
     fn codes() {
-        assert_eq!(classify(11_000), Outcome::Duplicate);
-        assert_eq!(classify(18), Outcome::Forbidden);
-        assert_eq!(classify(10_107), Outcome::ReadOnly);
-        assert_eq!(classify(112), Outcome::Busy);
-        assert_eq!(classify(59), Outcome::NotImplemented);
-        assert_eq!(classify(50), Outcome::ServerError);
+        assert_eq!(classify_code(11_000), Outcome::Duplicate);
+        assert_eq!(classify_code(18), Outcome::Forbidden);
+        assert_eq!(classify_code(10_107), Outcome::ReadOnly);
+        assert_eq!(classify_code(112), Outcome::Busy);
+        assert_eq!(classify_code(59), Outcome::NotImplemented);
+        assert_eq!(classify_code(50), Outcome::ServerError);
     }
 }

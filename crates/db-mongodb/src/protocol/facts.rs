@@ -1,6 +1,6 @@
 //! Facts that a server reports of itself. A command that it does not know leaves its facts out; nothing is taken for zero.
 
-use super::errors::{describe, is_ok};
+use super::errors::{describe_error, is_ok};
 use super::greeting;
 use super::message::{self, HEADER, NotMessage};
 use super::options::MongoOptions;
@@ -86,11 +86,11 @@ impl MemberCounts {
     /// Counts the array of a configuration.
     fn count(list: &[u8]) -> Option<Self> {
         let mut all = MemberCounts { arbiters: 0, others: 0, voters: 0 };
-        for member in bson::elements(list).ok()? {
+        for member in bson::read_elements(list).ok()? {
             let member = member.ok()?.as_document()?;
-            let is_arbiter = bson::find(member, "arbiterOnly").is_some_and(|e| e.is_true());
+            let is_arbiter = bson::find_element(member, "arbiterOnly").is_some_and(|e| e.is_true());
             *if is_arbiter { &mut all.arbiters } else { &mut all.others } += 1;
-            let votes = bson::find(member, "votes").and_then(|e| e.as_i64());
+            let votes = bson::find_element(member, "votes").and_then(|e| e.as_i64());
             all.voters += usize::from(votes != Some(0));
         }
         Some(all)
@@ -117,7 +117,7 @@ pub enum DefaultWriteConcern {
 
 impl DefaultWriteConcern {
     /// Its `w`, as far as it is known.
-    pub fn w(&self) -> Option<&str> {
+    pub fn write_concern_w(&self) -> Option<&str> {
         match self {
             DefaultWriteConcern::Known(w) => Some(w),
             DefaultWriteConcern::Implied { w, .. } => Some(w),
@@ -143,45 +143,47 @@ impl fmt::Display for DefaultWriteConcern {
 
 impl MongoFacts {
     /// Appends question number `number`.
-    pub fn ask(number: usize, options: &MongoOptions, out: &mut Vec<u8>) {
+    pub fn append_question(number: usize, options: &MongoOptions, out: &mut Vec<u8>) {
         let (command, database) = QUESTIONS[number];
-        greeting::command(out, number as i32, options, database, |out| bson::int32(out, command, 1));
+        greeting::command(out, number as i32, options, database, |out| bson::put_int32(out, command, 1));
     }
 
     /// Looks for the answer to question number `number` at the start of `input`; returns the bytes used.
-    pub fn take(&mut self, number: usize, input: &[u8]) -> Result<Option<usize>, NotMessage> {
-        let Some(header) = message::frame(input)? else { return Ok(None) };
-        self.learn(number, message::document(header.code, &input[HEADER..header.bytes])?)?;
+    pub fn read_answer(&mut self, number: usize, input: &[u8]) -> Result<Option<usize>, NotMessage> {
+        let Some(header) = message::read_header(input)? else { return Ok(None) };
+        self.learn_answer(number, message::read_document(header.code, &input[HEADER..header.bytes])?)?;
         Ok(Some(header.bytes))
     }
 
     /// Takes what the answer to question number `number`, a document, says.
-    pub fn learn(&mut self, number: usize, reply: &[u8]) -> Result<(), NotMessage> {
+    pub fn learn_answer(&mut self, number: usize, reply: &[u8]) -> Result<(), NotMessage> {
         let command = QUESTIONS[number].0;
-        if is_ok(bson::find(reply, "ok")) {
+        if is_ok(bson::find_element(reply, "ok")) {
             self.answered.push(command);
             self.refused.remove(command);
             if command == "replSetGetConfig" {
-                let list = bson::path(reply, "config.members").and_then(|e| e.as_document());
+                let list = bson::element_at_path(reply, "config.members").and_then(|e| e.as_document());
                 self.members = list.and_then(MemberCounts::count);
             }
             for (_, path, name) in KEPT.iter().filter(|(asked, ..)| *asked == command) {
-                if let Some(value) = bson::path(reply, path).and_then(shown) {
+                if let Some(value) = bson::element_at_path(reply, path).and_then(shown) {
                     self.all.insert((*name).to_owned(), value);
                 }
             }
-            if bson::find(reply, "hosts").is_some() {
+            if bson::find_element(reply, "hosts").is_some() {
                 self.hosts.clear();
                 // Members that cannot become primary are passive.
                 for list in ["hosts", "passives"] {
-                    let Some(hosts) = bson::find(reply, list).and_then(|e| e.as_document()) else { continue };
-                    let hosts = bson::elements(hosts).map_err(|_| NotMessage)?;
+                    let Some(hosts) = bson::find_element(reply, list).and_then(|e| e.as_document()) else {
+                        continue;
+                    };
+                    let hosts = bson::read_elements(hosts).map_err(|_| NotMessage)?;
                     self.hosts.extend(hosts.flatten().filter_map(|e| e.as_str().map(str::to_owned)));
                 }
                 self.hello = reply.to_vec();
             }
         } else {
-            let error = describe(reply);
+            let error = describe_error(reply);
             if REFUSED.contains(&error.code) {
                 self.refused.insert(command, error.words);
             }
@@ -195,7 +197,7 @@ impl MongoFacts {
     }
 
     /// Product and version.
-    pub fn product(&self) -> String {
+    pub fn product_name(&self) -> String {
         match (self.get("ferretdb_version"), self.get("version")) {
             (Some(version), _) => format!("FerretDB {}", version.trim_start_matches('v')),
             (None, Some(version)) => format!("MongoDB {version}"),
@@ -204,7 +206,7 @@ impl MongoFacts {
     }
 
     /// Names the questions that were refused, with the server's reason; `None` if there are none.
-    pub fn refusals(&self) -> Option<String> {
+    pub fn refused_questions(&self) -> Option<String> {
         let all: Vec<String> =
             self.refused.iter().map(|(command, why)| format!("{command}: {why}")).collect();
         (!all.is_empty()).then(|| all.join("; "))
@@ -291,7 +293,7 @@ fn shown(element: Element<'_>) -> Option<String> {
         return Some(text.to_owned());
     }
     if let Some(list) = element.as_document() {
-        let words: Vec<&str> = bson::elements(list).ok()?.flatten().filter_map(|e| e.as_str()).collect();
+        let words: Vec<&str> = bson::read_elements(list).ok()?.flatten().filter_map(|e| e.as_str()).collect();
         return Some(words.join(", ")).filter(|words| !words.is_empty());
     }
     match element.as_i64() {
@@ -303,36 +305,36 @@ fn shown(element: Element<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_types::bson::build;
+    use dyno_types::bson::build_document;
 
     fn number_of(command: &str) -> usize {
         QUESTIONS.iter().position(|(asked, _)| *asked == command).unwrap()
     }
 
     fn answer(facts: &mut MongoFacts, command: &str, fields: impl FnOnce(&mut Vec<u8>)) {
-        let reply = build(|out| {
+        let reply = build_document(|out| {
             fields(out);
-            bson::double(out, "ok", 1.0);
+            bson::put_double(out, "ok", 1.0);
         });
-        facts.learn(number_of(command), &reply).unwrap();
+        facts.learn_answer(number_of(command), &reply).unwrap();
     }
 
     fn refuse(facts: &mut MongoFacts, command: &str) {
-        let reply = build(|out| {
-            bson::double(out, "ok", 0.0);
-            bson::string(out, "errmsg", "not authorized on admin");
-            bson::int32(out, "code", 13);
-            bson::string(out, "codeName", "Unauthorized");
+        let reply = build_document(|out| {
+            bson::put_double(out, "ok", 0.0);
+            bson::put_string(out, "errmsg", "not authorized on admin");
+            bson::put_int32(out, "code", 13);
+            bson::put_string(out, "codeName", "Unauthorized");
         });
-        facts.learn(number_of(command), &reply).unwrap();
+        facts.learn_answer(number_of(command), &reply).unwrap();
     }
 
     fn list(out: &mut Vec<u8>, name: &str, items: &[&str]) {
-        bson::head(out, bson::kind::ARRAY, name);
+        bson::put_head(out, bson::kind::ARRAY, name);
         let at = bson::open(out);
         for (index, item) in items.iter().enumerate() {
-            bson::item(out, bson::kind::STRING, index as u32);
-            bson::text(out, item.as_bytes());
+            bson::put_item_head(out, bson::kind::STRING, index as u32);
+            bson::put_text_value(out, item.as_bytes());
         }
         bson::close(out, at);
     }
@@ -341,32 +343,32 @@ mod tests {
     fn member(version: &str, arbiters: &[&str]) -> MongoFacts {
         let mut facts = MongoFacts::default();
         answer(&mut facts, "isMaster", |out| {
-            bson::string(out, "setName", "rs0");
+            bson::put_string(out, "setName", "rs0");
             list(out, "hosts", &["a:1", "b:1"]);
             if !arbiters.is_empty() {
                 list(out, "arbiters", arbiters);
             }
         });
-        answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
+        answer(&mut facts, "buildInfo", |out| bson::put_string(out, "version", version));
         facts
     }
 
     /// A readable configuration of so many arbiters and others.
     fn configure(facts: &mut MongoFacts, arbiters: u32, others: u32) {
         answer(facts, "replSetGetConfig", |out| {
-            let members = build(|out| {
+            let members = build_document(|out| {
                 for index in 0..arbiters + others {
-                    bson::item(out, bson::kind::DOCUMENT, index);
+                    bson::put_item_head(out, bson::kind::DOCUMENT, index);
                     let at = bson::open(out);
-                    bson::boolean(out, "arbiterOnly", index < arbiters);
+                    bson::put_boolean(out, "arbiterOnly", index < arbiters);
                     bson::close(out, at);
                 }
             });
-            let config = build(|out| {
-                bson::head(out, bson::kind::ARRAY, "members");
+            let config = build_document(|out| {
+                bson::put_head(out, bson::kind::ARRAY, "members");
                 out.extend_from_slice(&members);
             });
-            bson::document(out, "config", &config);
+            bson::put_document(out, "config", &config);
         });
     }
 
@@ -378,7 +380,11 @@ mod tests {
     fn a_default_that_is_told_is_taken() {
         let mut facts = member("4.4.29", &[]);
         answer(&mut facts, "getDefaultRWConcern", |out| {
-            bson::document(out, "defaultWriteConcern", &build(|out| bson::string(out, "w", "majority")));
+            bson::put_document(
+                out,
+                "defaultWriteConcern",
+                &build_document(|out| bson::put_string(out, "w", "majority")),
+            );
         });
         assert_eq!(words(&facts), "write concern w: majority");
     }
@@ -387,8 +393,8 @@ mod tests {
     fn a_single_server_acknowledges_alone() {
         for version in ["3.6.8", "8.2.0"] {
             let mut facts = MongoFacts::default();
-            answer(&mut facts, "isMaster", |out| bson::boolean(out, "ismaster", true));
-            answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
+            answer(&mut facts, "isMaster", |out| bson::put_boolean(out, "ismaster", true));
+            answer(&mut facts, "buildInfo", |out| bson::put_string(out, "version", version));
             refuse(&mut facts, "serverStatus");
             assert_eq!(words(&facts), "write concern w: 1", "{version}");
         }
@@ -450,9 +456,9 @@ mod tests {
     fn a_router_of_old_and_a_server_without_a_version_do_not_tell() {
         let router = |version: Option<&str>| {
             let mut facts = MongoFacts::default();
-            answer(&mut facts, "isMaster", |out| bson::string(out, "msg", "isdbgrid"));
+            answer(&mut facts, "isMaster", |out| bson::put_string(out, "msg", "isdbgrid"));
             if let Some(version) = version {
-                answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
+                answer(&mut facts, "buildInfo", |out| bson::put_string(out, "version", version));
             }
             words(&facts)
         };

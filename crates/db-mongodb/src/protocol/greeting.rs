@@ -1,7 +1,7 @@
 //! The conversation on a new connection: hello, then the login.
 
 use super::compress::Compressor;
-use super::errors::{classify, describe, is_ok};
+use super::errors::{classify_code, describe_error, is_ok};
 use super::message::{self, HEADER, NotMessage};
 use super::options::{Auth, MongoOptions};
 use super::scram::{Conversation, Login, Mechanism, ScramError};
@@ -70,39 +70,39 @@ pub(super) fn hello(options: &MongoOptions, id: i32, out: &mut Vec<u8>) {
 
 fn hello_document(options: &MongoOptions, modern: bool, out: &mut Vec<u8>) {
     let body = bson::open(out);
-    bson::int32(out, if modern { "hello" } else { "isMaster" }, 1);
-    bson::boolean(out, "helloOk", true);
-    bson::string(out, "backpressure", "2");
+    bson::put_int32(out, if modern { "hello" } else { "isMaster" }, 1);
+    bson::put_boolean(out, "helloOk", true);
+    bson::put_string(out, "backpressure", "2");
     if options.load_balanced {
-        bson::boolean(out, "loadBalanced", true);
+        bson::put_boolean(out, "loadBalanced", true);
     }
-    bson::head(out, kind::DOCUMENT, "client");
+    bson::put_head(out, kind::DOCUMENT, "client");
     let client = bson::open(out);
     for (name, fields) in [
         ("application", &[("name", options.app_name.as_str())][..]),
         ("driver", &[("name", "dyno"), ("version", env!("CARGO_PKG_VERSION"))]),
         ("os", &[("type", std::env::consts::OS), ("architecture", std::env::consts::ARCH)]),
     ] {
-        bson::head(out, kind::DOCUMENT, name);
+        bson::put_head(out, kind::DOCUMENT, name);
         let inner = bson::open(out);
         for (key, value) in fields {
-            bson::string(out, key, value);
+            bson::put_string(out, key, value);
         }
         bson::close(out, inner);
     }
     bson::close(out, client);
-    bson::head(out, kind::ARRAY, "compression");
+    bson::put_head(out, kind::ARRAY, "compression");
     let list = bson::open(out);
     for (index, compressor) in options.compressors.iter().enumerate() {
-        bson::item(out, kind::STRING, index as u32);
-        bson::text(out, compressor.name().as_bytes());
+        bson::put_item_head(out, kind::STRING, index as u32);
+        bson::put_text_value(out, compressor.name().as_bytes());
     }
     bson::close(out, list);
     if let Some(Auth::Scram { mechanism: None, user, .. }) = &options.auth {
-        bson::string(out, "saslSupportedMechs", &format!("{}.{user}", options.auth_source));
+        bson::put_string(out, "saslSupportedMechs", &format!("{}.{user}", options.auth_source));
     }
     if modern {
-        bson::string(out, "$db", "admin");
+        bson::put_string(out, "$db", "admin");
     }
     if let Some(api) = &options.server_api {
         api.put(out);
@@ -124,9 +124,9 @@ pub(super) fn heard(
         Ok(Some(found)) => found,
         Err(NotMessage) => return (not_mongodb(input), None),
     };
-    if !is_ok(bson::find(reply, "ok")) {
-        let refusal = describe(reply);
-        return (GreetingStep::Refused(classify(refusal.code), refusal.words), None);
+    if !is_ok(bson::find_element(reply, "ok")) {
+        let refusal = describe_error(reply);
+        return (GreetingStep::Refused(classify_code(refusal.code), refusal.words), None);
     }
     if matches!(talk, Talk::Hello | Talk::HelloAlone) {
         let sessions = session::expected(reply);
@@ -138,8 +138,8 @@ pub(super) fn heard(
 
 /// The reply at the start of `input`: bytes used and document.
 pub(super) fn split(input: &[u8]) -> Result<Option<(usize, &[u8])>, NotMessage> {
-    let Some(header) = message::frame(input)? else { return Ok(None) };
-    Ok(Some((header.bytes, message::document(header.code, &input[HEADER..header.bytes])?)))
+    let Some(header) = message::read_header(input)? else { return Ok(None) };
+    Ok(Some((header.bytes, message::read_document(header.code, &input[HEADER..header.bytes])?)))
 }
 
 fn not_mongodb(input: &[u8]) -> GreetingStep {
@@ -159,7 +159,7 @@ fn greeted(
     id: i32,
     out: &mut Vec<u8>,
 ) -> (GreetingStep, Option<Compressor>) {
-    let number = |name: &str| bson::find(reply, name).and_then(|e| e.as_i64()).unwrap_or(0);
+    let number = |name: &str| bson::find_element(reply, name).and_then(|e| e.as_i64()).unwrap_or(0);
     if number("maxWireVersion") < LEAST_WIRE {
         let words = format!(
             "the server is too old: wire version {} (MongoDB 3.6 or later has {LEAST_WIRE} and more)",
@@ -167,11 +167,11 @@ fn greeted(
         );
         return (GreetingStep::Refused(Outcome::NotImplemented, words), None);
     }
-    if options.load_balanced && bson::find(reply, "serviceId").is_none() {
+    if options.load_balanced && bson::find_element(reply, "serviceId").is_none() {
         let words = "loadBalanced=true, but the server is not set up to stand behind a load balancer (no serviceId in its hello)";
         return (GreetingStep::Refused(Outcome::Protocol, words.into()), None);
     }
-    let offered = bson::find(reply, "compression").and_then(|e| e.as_document());
+    let offered = bson::find_element(reply, "compression").and_then(|e| e.as_document());
     let compressor =
         options.compressors.iter().copied().find(|c| offered.is_some_and(|o| names(o, c.name())));
     if matches!(talk, Talk::HelloAlone) {
@@ -185,7 +185,7 @@ fn greeted(
 }
 
 fn names(array: &[u8], name: &str) -> bool {
-    bson::elements(array).is_ok_and(|mut all| all.any(|e| e.is_ok_and(|e| e.as_str() == Some(name))))
+    bson::read_elements(array).is_ok_and(|mut all| all.any(|e| e.is_ok_and(|e| e.as_str() == Some(name))))
 }
 
 /// A login that cannot begin.
@@ -210,10 +210,10 @@ fn begin_login(
         None => Ok(false),
         Some(Auth::X509 { user }) => {
             command(out, id, options, "$external", |out| {
-                bson::int32(out, "authenticate", 1);
-                bson::string(out, "mechanism", "MONGODB-X509");
+                bson::put_int32(out, "authenticate", 1);
+                bson::put_string(out, "mechanism", "MONGODB-X509");
                 if let Some(user) = user {
-                    bson::string(out, "user", user);
+                    bson::put_string(out, "user", user);
                 }
             });
             *talk = Talk::Last;
@@ -221,16 +221,16 @@ fn begin_login(
         }
         Some(Auth::Plain { user, password }) => {
             command(out, id, options, &options.auth_source, |out| {
-                bson::int32(out, "saslStart", 1);
-                bson::string(out, "mechanism", "PLAIN");
+                bson::put_int32(out, "saslStart", 1);
+                bson::put_string(out, "mechanism", "PLAIN");
                 // RFC 4616: no identity to act for, the user, the password, with a byte 0 between them.
-                bson::binary(out, "payload", format!("\0{user}\0{password}").as_bytes());
+                bson::put_binary(out, "payload", format!("\0{user}\0{password}").as_bytes());
             });
             *talk = Talk::Last;
             Ok(true)
         }
         Some(Auth::Scram { mechanism, user, password }) => {
-            let offered = bson::find(reply, "saslSupportedMechs").and_then(|e| e.as_document());
+            let offered = bson::find_element(reply, "saslSupportedMechs").and_then(|e| e.as_document());
             // Where the server does not say, SCRAM-SHA-1 is the one that all have.
             let best = if offered.is_some_and(|o| names(o, "SCRAM-SHA-256")) {
                 Mechanism::Sha256
@@ -241,12 +241,12 @@ fn begin_login(
             let login = credentials.login(mechanism, user, password)?;
             let (conversation, first) = Conversation::begin(&login)?;
             command(out, id, options, &options.auth_source, |out| {
-                bson::int32(out, "saslStart", 1);
-                bson::string(out, "mechanism", login.mechanism().name());
-                bson::binary(out, "payload", first.as_bytes());
-                bson::head(out, kind::DOCUMENT, "options");
+                bson::put_int32(out, "saslStart", 1);
+                bson::put_string(out, "mechanism", login.login_mechanism().name());
+                bson::put_binary(out, "payload", first.as_bytes());
+                bson::put_head(out, kind::DOCUMENT, "options");
                 let inner = bson::open(out);
-                bson::boolean(out, "skipEmptyExchange", true);
+                bson::put_boolean(out, "skipEmptyExchange", true);
                 bson::close(out, inner);
             });
             *talk = Talk::First(login, conversation);
@@ -263,19 +263,20 @@ fn logged_in(
     id: i32,
     out: &mut Vec<u8>,
 ) -> GreetingStep {
-    let payload = bson::find(reply, "payload").and_then(|e| e.as_bytes()).unwrap_or_default();
+    let payload = bson::find_element(reply, "payload").and_then(|e| e.as_bytes()).unwrap_or_default();
     let payload = String::from_utf8_lossy(payload).into_owned();
-    let conversation_id = bson::find(reply, "conversationId").and_then(|e| e.as_i64()).unwrap_or(1) as i32;
-    let done = bson::find(reply, "done").is_some_and(|e| e.is_true());
+    let conversation_id =
+        bson::find_element(reply, "conversationId").and_then(|e| e.as_i64()).unwrap_or(1) as i32;
+    let done = bson::find_element(reply, "done").is_some_and(|e| e.is_true());
     let go_on = |payload: &[u8], out: &mut Vec<u8>| {
         command(out, id, options, &options.auth_source, |out| {
-            bson::int32(out, "saslContinue", 1);
-            bson::int32(out, "conversationId", conversation_id);
-            bson::binary(out, "payload", payload);
+            bson::put_int32(out, "saslContinue", 1);
+            bson::put_int32(out, "conversationId", conversation_id);
+            bson::put_binary(out, "payload", payload);
         });
     };
     match std::mem::replace(talk, Talk::Last) {
-        Talk::First(login, mut conversation) => match conversation.prove(&login, &payload) {
+        Talk::First(login, mut conversation) => match conversation.final_message(&login, &payload) {
             Ok(proof) => {
                 go_on(proof.as_bytes(), out);
                 *talk = Talk::Final(conversation);
@@ -319,7 +320,7 @@ pub(super) fn command(
     let at = message::begin(out, id);
     let body = bson::open(out);
     fields(out);
-    bson::string(out, "$db", database);
+    bson::put_string(out, "$db", database);
     if let Some(api) = &options.server_api {
         api.put(out);
     }

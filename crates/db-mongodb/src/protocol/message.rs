@@ -58,7 +58,7 @@ pub(super) fn int(input: &[u8], at: usize) -> Option<i32> {
 
 /// The header of the message at the start of `input`; `None` while the message is not complete.
 #[inline]
-pub fn frame(input: &[u8]) -> Result<Option<Header>, NotMessage> {
+pub fn read_header(input: &[u8]) -> Result<Option<Header>, NotMessage> {
     let Some(bytes) = int(input, 0) else { return Ok(None) };
     let bytes =
         usize::try_from(bytes).ok().filter(|n| (HEADER..=MESSAGE_BYTES).contains(n)).ok_or(NotMessage)?;
@@ -74,7 +74,7 @@ pub fn frame(input: &[u8]) -> Result<Option<Header>, NotMessage> {
 
 /// The document of a message's body (what follows the header).
 #[inline]
-pub fn document(code: i32, body: &[u8]) -> Result<&[u8], NotMessage> {
+pub fn read_document(code: i32, body: &[u8]) -> Result<&[u8], NotMessage> {
     match code {
         code::MSG => sections(body),
         code::REPLY => first_of_reply(body),
@@ -110,7 +110,7 @@ fn sections(body: &[u8]) -> Result<&[u8], NotMessage> {
 /// The first document of an OP_REPLY: flags, cursor, position and count stand before it.
 fn first_of_reply(body: &[u8]) -> Result<&[u8], NotMessage> {
     let documents = body.get(20..).ok_or(NotMessage)?;
-    match bson::length(documents) {
+    match bson::document_length(documents) {
         Some(bytes) => documents.get(..bytes?).ok_or(NotMessage),
         None => Err(NotMessage),
     }
@@ -170,8 +170,8 @@ mod tests {
         let mut out = Vec::new();
         let at = begin(&mut out, 7);
         let body = bson::open(&mut out);
-        bson::int32(&mut out, "ping", 1);
-        bson::string(&mut out, "$db", "admin");
+        bson::put_int32(&mut out, "ping", 1);
+        bson::put_string(&mut out, "$db", "admin");
         bson::close(&mut out, body);
         end(&mut out, at);
         out
@@ -182,10 +182,10 @@ mod tests {
         let golden = b"\x33\0\0\0\x07\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\
             \x1e\0\0\0\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
         assert_eq!(ping(), golden);
-        let header = frame(golden).unwrap().unwrap();
+        let header = read_header(golden).unwrap().unwrap();
         assert_eq!(header, Header { bytes: 51, id: 7, to: 0, code: code::MSG });
-        let found = document(header.code, &golden[HEADER..]).unwrap();
-        assert_eq!(bson::find(found, "$db").unwrap().as_str(), Some("admin"));
+        let found = read_document(header.code, &golden[HEADER..]).unwrap();
+        assert_eq!(bson::find_element(found, "$db").unwrap().as_str(), Some("admin"));
     }
 
     #[test]
@@ -199,14 +199,14 @@ mod tests {
         out[16] |= CHECKSUM as u8;
         out.extend_from_slice(&[1, 2, 3, 4]);
         end(&mut out, 0);
-        let header = frame(&out).unwrap().unwrap();
-        assert_eq!(document(header.code, &out[HEADER..]).unwrap().len(), 30);
+        let header = read_header(&out).unwrap().unwrap();
+        assert_eq!(read_document(header.code, &out[HEADER..]).unwrap().len(), 30);
         // The sequence may stand before the document too.
         let mut turned = out[..20].to_vec();
         turned.extend_from_slice(&sequence);
         turned.extend_from_slice(&out[20..51]);
         turned.extend_from_slice(&[0; 4]);
-        assert_eq!(document(code::MSG, &turned[HEADER..]).unwrap().len(), 30);
+        assert_eq!(read_document(code::MSG, &turned[HEADER..]).unwrap().len(), 30);
     }
 
     #[test]
@@ -217,22 +217,22 @@ mod tests {
             bad[at] = value;
             bad
         };
-        assert_eq!(frame(&with(0, 15)), Err(NotMessage));
-        assert_eq!(frame(&with(3, 0x7F)), Err(NotMessage));
-        assert_eq!(frame(&with(3, 0x80)), Err(NotMessage));
-        assert_eq!(frame(&with(12, 0)), Err(NotMessage));
-        assert_eq!(frame(b"HTTP/1.1 400 Bad Request\r\n"), Err(NotMessage));
-        let body = |bytes: &[u8]| document(code::MSG, &bytes[HEADER..]).map(<[u8]>::len);
+        assert_eq!(read_header(&with(0, 15)), Err(NotMessage));
+        assert_eq!(read_header(&with(3, 0x7F)), Err(NotMessage));
+        assert_eq!(read_header(&with(3, 0x80)), Err(NotMessage));
+        assert_eq!(read_header(&with(12, 0)), Err(NotMessage));
+        assert_eq!(read_header(b"HTTP/1.1 400 Bad Request\r\n"), Err(NotMessage));
+        let body = |bytes: &[u8]| read_document(code::MSG, &bytes[HEADER..]).map(<[u8]>::len);
         assert_eq!(body(&good), Ok(30));
         // Unknown flags, flags that announce more, an unknown section, a length beyond the end or below the least.
         for (at, value) in [(16, 4), (16, 2), (20, 2), (21, 31), (21, 4), (24, 0x80)] {
             assert_eq!(body(&with(at, value)), Err(NotMessage), "{at} {value}");
         }
         for cut in 0..good.len() {
-            assert_eq!(frame(&good[..cut]), Ok(None), "cut at {cut}");
+            assert_eq!(read_header(&good[..cut]), Ok(None), "cut at {cut}");
         }
-        assert_eq!(document(code::REPLY, &[0; 19]), Err(NotMessage));
-        assert_eq!(document(code::REPLY, &[0; 24]), Err(NotMessage));
+        assert_eq!(read_document(code::REPLY, &[0; 19]), Err(NotMessage));
+        assert_eq!(read_document(code::REPLY, &[0; 24]), Err(NotMessage));
     }
 
     proptest! {
@@ -241,16 +241,16 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             code in prop::sample::select(vec![1, 2012, 2013]),
         ) {
-            let _ = frame(&bytes);
-            let _ = document(code, &bytes);
+            let _ = read_header(&bytes);
+            let _ = read_document(code, &bytes);
         }
 
         #[test]
         fn no_changed_byte_panics(at in 0usize..51, value in any::<u8>()) {
             let mut bytes = ping();
             bytes[at] = value;
-            if let Ok(Some(header)) = frame(&bytes) {
-                let _ = document(header.code, &bytes[HEADER..header.bytes]);
+            if let Ok(Some(header)) = read_header(&bytes) {
+                let _ = read_document(header.code, &bytes[HEADER..header.bytes]);
             }
         }
     }

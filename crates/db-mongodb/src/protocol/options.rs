@@ -37,20 +37,20 @@ impl WriteConcern {
 
     /// Appends it as an element.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, "writeConcern");
+        bson::put_head(out, kind::DOCUMENT, "writeConcern");
         let inner = bson::open(out);
         match self.w.as_deref().map(|w| (w, w.parse::<i32>())) {
-            Some((_, Ok(members))) => bson::int32(out, "w", members),
-            Some((tag, Err(_))) => bson::string(out, "w", tag),
+            Some((_, Ok(members))) => bson::put_int32(out, "w", members),
+            Some((tag, Err(_))) => bson::put_string(out, "w", tag),
             None => {}
         }
         match self.timeout_ms.map(|ms| (i32::try_from(ms), ms)) {
-            Some((Ok(ms), _)) => bson::int32(out, "wtimeout", ms),
-            Some((Err(_), ms)) => bson::int64(out, "wtimeout", ms as i64),
+            Some((Ok(ms), _)) => bson::put_int32(out, "wtimeout", ms),
+            Some((Err(_), ms)) => bson::put_int64(out, "wtimeout", ms as i64),
             None => {}
         }
         if let Some(journal) = self.journal {
-            bson::boolean(out, "j", journal);
+            bson::put_boolean(out, "j", journal);
         }
         bson::close(out, inner);
     }
@@ -124,12 +124,12 @@ pub struct MongoOptions {
 impl ServerApi {
     /// Appends it to a command.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        bson::string(out, "apiVersion", &self.version);
+        bson::put_string(out, "apiVersion", &self.version);
         if let Some(strict) = self.strict {
-            bson::boolean(out, "apiStrict", strict);
+            bson::put_boolean(out, "apiStrict", strict);
         }
         if let Some(errors) = self.deprecation_errors {
-            bson::boolean(out, "apiDeprecationErrors", errors);
+            bson::put_boolean(out, "apiDeprecationErrors", errors);
         }
     }
 }
@@ -370,7 +370,7 @@ impl MongoOptions {
             }
             self.unused.push((*name).into());
         }
-        if pending.tls.set(known, key, value)? || self.selection.set(known, value).map_err(refuse)? {
+        if pending.tls.set_option(known, key, value)? || self.selection.set(known, value).map_err(refuse)? {
             return Ok(());
         }
         match known {

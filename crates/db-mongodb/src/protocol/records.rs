@@ -9,7 +9,7 @@ use dyno_types::{Request, Verb};
 impl CommandWriter<'_> {
     /// Appends the key as the element `name`.
     fn key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
-        bson::head(out, kind::STRING, name);
+        bson::put_head(out, kind::STRING, name);
         let at = out.len();
         out.extend_from_slice(&[0; 4]);
         self.content.key(request, out);
@@ -19,7 +19,7 @@ impl CommandWriter<'_> {
     }
 
     pub(super) fn by_key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, name);
+        bson::put_head(out, kind::DOCUMENT, name);
         let filter = bson::open(out);
         self.key(request, "_id", out);
         bson::close(out, filter);
@@ -43,7 +43,7 @@ impl CommandWriter<'_> {
         if fields == 0 {
             return;
         }
-        bson::head(out, kind::DOCUMENT, "projection");
+        bson::put_head(out, kind::DOCUMENT, "projection");
         let inner = bson::open(out);
         for field in 0..fields {
             out.push(kind::INT32);
@@ -56,8 +56,8 @@ impl CommandWriter<'_> {
     pub(super) fn read(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let request = &x.request;
         let body = self.begin("find", out);
-        bson::boolean(out, "singleBatch", true);
-        bson::int64(out, "limit", 1);
+        bson::put_boolean(out, "singleBatch", true);
+        bson::put_int64(out, "limit", 1);
         self.projected(request, out);
         self.by_key(request, "filter", out);
         self.end(false, body, out);
@@ -66,12 +66,12 @@ impl CommandWriter<'_> {
     pub(super) fn scan(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let request = &x.request;
         let body = self.begin("find", out);
-        bson::int64(out, "limit", i64::from(request.limit));
+        bson::put_int64(out, "limit", i64::from(request.limit));
         self.projected(request, out);
         sort(&[("_id".to_owned(), SortOrder::Ascending)], out);
-        bson::head(out, kind::DOCUMENT, "filter");
+        bson::put_head(out, kind::DOCUMENT, "filter");
         let filter = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "_id");
+        bson::put_head(out, kind::DOCUMENT, "_id");
         let range = bson::open(out);
         self.key(request, "$gte", out);
         bson::close(out, range);
@@ -93,17 +93,17 @@ impl CommandWriter<'_> {
     /// Statement that replaces a record, or inserts it.
     pub(super) fn upsert(&self, request: &Request, out: &mut Vec<u8>) {
         self.by_key(request, "q", out);
-        bson::head(out, kind::DOCUMENT, "u");
+        bson::put_head(out, kind::DOCUMENT, "u");
         self.record(request, out);
-        bson::boolean(out, "upsert", true);
+        bson::put_boolean(out, "upsert", true);
     }
 
     /// Query and change of a statement.
     pub(super) fn set_fields(&self, request: &Request, out: &mut Vec<u8>) {
         self.by_key(request, "q", out);
-        bson::head(out, kind::DOCUMENT, "u");
+        bson::put_head(out, kind::DOCUMENT, "u");
         let change = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "$set");
+        bson::put_head(out, kind::DOCUMENT, "$set");
         let set = bson::open(out);
         self.fields(request, out);
         bson::close(out, set);

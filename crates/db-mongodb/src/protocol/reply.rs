@@ -1,6 +1,6 @@
 //! Replies into outcomes. Nothing is copied; lengths are believed as far as the reply reaches.
 
-use super::errors::{ServerError, classify, describe, is_ok};
+use super::errors::{ServerError, classify_code, describe_error, is_ok};
 use super::exchange::MongoExchange;
 use dyno_types::bson::{self, Element, NotBson, kind};
 use dyno_types::document::Action;
@@ -21,7 +21,7 @@ struct Parts<'a> {
 
 fn parts(reply: &[u8]) -> Result<Parts<'_>, NotBson> {
     let mut found = Parts::default();
-    for element in bson::elements(reply)? {
+    for element in bson::read_elements(reply)? {
         let element = element?;
         match element.name {
             b"ok" => found.ok = Some(element),
@@ -98,14 +98,14 @@ pub(super) fn take(
 
 /// Returns whether a command was carried out as a whole: of its statements some may have failed all the same.
 pub(super) fn is_done(reply: &[u8]) -> bool {
-    is_ok(bson::find(reply, "ok")) && bson::find(reply, "writeConcernError").is_none()
+    is_ok(bson::find_element(reply, "ok")) && bson::find_element(reply, "writeConcernError").is_none()
 }
 
 pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
-    let ServerError { code, words, .. } = describe(document);
+    let ServerError { code, words, .. } = describe_error(document);
     error.clear();
     error.extend(words.chars().take(400));
-    classify(code)
+    classify_code(code)
 }
 
 /// Some statements of a bulk have failed. The outcome is that of the first; a batch keeps one for each.
@@ -117,15 +117,15 @@ fn write_errors(
 ) -> Result<Outcome, NotBson> {
     let mut first = Outcome::ServerError;
     x.records += n.max(0) as u32;
-    for (number, element) in bson::elements(errors)?.enumerate() {
+    for (number, element) in bson::read_elements(errors)?.enumerate() {
         let document = element?.as_document().ok_or(NotBson)?;
         let outcome = if number == 0 {
             first = fail(document, error);
             first
         } else {
-            classify(describe(document).code)
+            classify_code(describe_error(document).code)
         };
-        let index = bson::find(document, "index").and_then(|e| e.as_i64()).ok_or(NotBson)?;
+        let index = bson::find_element(document, "index").and_then(|e| e.as_i64()).ok_or(NotBson)?;
         let index = u32::try_from(index).map_err(|_| NotBson)?;
         x.failed.push((x.part.0.saturating_add(index), outcome));
     }
@@ -134,7 +134,7 @@ fn write_errors(
 
 fn count(array: &[u8]) -> Result<u32, NotBson> {
     let mut n = 0;
-    for element in bson::elements(array)? {
+    for element in bson::read_elements(array)? {
         element?;
         n += 1;
     }
@@ -149,7 +149,7 @@ fn cursor(
     parts: &Parts<'_>,
 ) -> Result<Then, NotBson> {
     let (mut id, mut batch) = (0, None);
-    for element in bson::elements(parts.cursor.ok_or(NotBson)?)? {
+    for element in bson::read_elements(parts.cursor.ok_or(NotBson)?)? {
         let element = element?;
         match element.name {
             b"id" => id = element.as_i64().ok_or(NotBson)?,
@@ -160,7 +160,7 @@ fn cursor(
     let verb = x.request.verb;
     let verify = content.verifies() && verb == Verb::Read;
     let watched = verb == Verb::Scan && content.watches_scans();
-    for element in bson::elements(batch.ok_or(NotBson)?)? {
+    for element in bson::read_elements(batch.ok_or(NotBson)?)? {
         let document = element?.as_document().ok_or(NotBson)?;
         if verify || watched {
             look(content, x, document, watched)?;
@@ -181,7 +181,7 @@ fn cursor(
 /// Shows a document's fields to the content.
 fn look(content: &dyn Content, x: &mut MongoExchange, document: &[u8], watched: bool) -> Result<(), NotBson> {
     let (mut good, mut fields) = (true, 0);
-    for element in bson::elements(document)? {
+    for element in bson::read_elements(document)? {
         let element = element?;
         if element.name == b"_id" {
             continue;

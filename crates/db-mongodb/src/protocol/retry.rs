@@ -1,7 +1,7 @@
 //! Which errors let a command be sent once more, and after which pause (MongoDB's "Retryable Reads", "Retryable Writes" and
 //! "Client Backpressure" specifications).
 
-use super::errors::labels;
+use super::errors::error_labels;
 use dyno_types::bson;
 
 /// Codes of errors that pass. Servers from 4.4 on label those of writes themselves.
@@ -39,10 +39,10 @@ pub struct RetryAdvice {
 
 impl RetryAdvice {
     /// Reads a reply that failed, of a server with this greatest wire version that is a router or not.
-    pub fn of(reply: &[u8], command: Retryable, (wire, routes): (i64, bool)) -> Self {
-        let has = |label: &str| labels(reply).any(|found| found == label);
+    pub fn from_reply(reply: &[u8], command: Retryable, (wire, routes): (i64, bool)) -> Self {
+        let has = |label: &str| error_labels(reply).any(|found| found == label);
         let overloaded = has("SystemOverloadedError");
-        let code_of = |document: &[u8]| bson::find(document, "code").and_then(|e| e.as_i64());
+        let code_of = |document: &[u8]| bson::find_element(document, "code").and_then(|e| e.as_i64());
         let passing = |code: Option<i64>| code.is_some_and(|code| PASSING.contains(&code));
         let passes = match command {
             Retryable::Read => {
@@ -54,11 +54,12 @@ impl RetryAdvice {
             // A router has tried again itself what a write concern error tells.
             Retryable::Write if routes => passing(code_of(reply)),
             Retryable::Write => {
-                let concern = bson::find(reply, "writeConcernError").and_then(|e| e.as_document());
+                let concern = bson::find_element(reply, "writeConcernError").and_then(|e| e.as_document());
                 passing(code_of(reply)) || passing(concern.and_then(code_of))
             }
         };
-        let backoff = bson::find(reply, "baseBackoffMS").and_then(|e| e.as_i64()).filter(|ms| *ms > 0);
+        let backoff =
+            bson::find_element(reply, "baseBackoffMS").and_then(|e| e.as_i64()).filter(|ms| *ms > 0);
         RetryAdvice {
             passes,
             sheds_load: overloaded && has("RetryableError"),
@@ -85,27 +86,27 @@ mod tests {
     use super::*;
 
     fn error(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
-        bson::build(|out| {
-            bson::double(out, "ok", 0.0);
+        bson::build_document(|out| {
+            bson::put_double(out, "ok", 0.0);
             fields(out);
         })
     }
 
     fn labelled(names: &[&str], code: i32) -> Vec<u8> {
         error(|out| {
-            bson::int32(out, "code", code);
-            bson::head(out, bson::kind::ARRAY, "errorLabels");
+            bson::put_int32(out, "code", code);
+            bson::put_head(out, bson::kind::ARRAY, "errorLabels");
             let list = bson::open(out);
             for (at, name) in names.iter().enumerate() {
-                bson::item(out, bson::kind::STRING, at as u32);
-                bson::text(out, name.as_bytes());
+                bson::put_item_head(out, bson::kind::STRING, at as u32);
+                bson::put_text_value(out, name.as_bytes());
             }
             bson::close(out, list);
         })
     }
 
     fn passes(reply: &[u8], command: Retryable, routes: bool, wire: i64) -> bool {
-        RetryAdvice::of(reply, command, (wire, routes)).passes
+        RetryAdvice::from_reply(reply, command, (wire, routes)).passes
     }
 
     /// The tables of the specifications.
@@ -113,7 +114,7 @@ mod tests {
     fn codes_count_where_servers_give_no_labels() {
         use Retryable::{Read, Write};
         let (router, member) = (true, false);
-        let coded = |code| error(|out| bson::int32(out, "code", code));
+        let coded = |code| error(|out| bson::put_int32(out, "code", code));
         for code in [11_600, 11_602, 10_107, 13_435, 13_436, 189, 91, 7, 6, 89, 9_001, 262] {
             assert!(
                 passes(&coded(code), Write, member, 8) && passes(&coded(code), Write, router, 8),
@@ -129,9 +130,13 @@ mod tests {
         assert!(!passes(&coded(11_000), Read, member, 8) && !passes(&coded(11_000), Write, member, 8));
         assert!(passes(&labelled(&["RetryableWriteError"], 112), Write, member, 21));
         assert!(!passes(&labelled(&["RetryableWriteError"], 112), Read, member, 21));
-        let concern = bson::build(|out| {
-            bson::double(out, "ok", 1.0);
-            bson::document(out, "writeConcernError", &bson::build(|out| bson::int32(out, "code", 91)));
+        let concern = bson::build_document(|out| {
+            bson::put_double(out, "ok", 1.0);
+            bson::put_document(
+                out,
+                "writeConcernError",
+                &bson::build_document(|out| bson::put_int32(out, "code", 91)),
+            );
         });
         assert!(passes(&concern, Write, member, 8));
         assert!(!passes(&concern, Write, router, 8) && !passes(&concern, Write, member, 9));
@@ -140,18 +145,21 @@ mod tests {
     #[test]
     fn an_overloaded_server_gets_a_pause() {
         let reply = labelled(&["SystemOverloadedError", "RetryableError"], 462);
-        let advice = RetryAdvice::of(&reply, Retryable::Write, (27, false));
+        let advice = RetryAdvice::from_reply(&reply, Retryable::Write, (27, false));
         assert!(advice.sheds_load && advice.overloaded && !advice.passes);
         // 100 ms doubled with each try, up to 10 s.
         let at = |attempt| advice.pause_ns(attempt, 1.0) / 1_000_000;
         assert_eq!([at(1), at(2), at(6), at(7), at(90)], [200, 400, 6_400, 10_000, 10_000]);
         assert_eq!(advice.pause_ns(1, 0.5), 100_000_000);
-        let asked = error(|out| bson::int32(out, "baseBackoffMS", 7));
-        let advice = RetryAdvice::of(&asked, Retryable::Read, (27, false));
+        let asked = error(|out| bson::put_int32(out, "baseBackoffMS", 7));
+        let advice = RetryAdvice::from_reply(&asked, Retryable::Read, (27, false));
         assert_eq!(
             (advice.backoff_ns, advice.sheds_load, advice.pause_ns(1, 1.0)),
             (Some(7_000_000), false, 0)
         );
-        assert!(!RetryAdvice::of(&labelled(&["RetryableError"], 1), Retryable::Read, (27, true)).sheds_load);
+        assert!(
+            !RetryAdvice::from_reply(&labelled(&["RetryableError"], 1), Retryable::Read, (27, true))
+                .sheds_load
+        );
     }
 }

@@ -90,7 +90,7 @@ impl Login {
     }
 
     /// The mechanism.
-    pub fn mechanism(&self) -> Mechanism {
+    pub fn login_mechanism(&self) -> Mechanism {
         self.mechanism
     }
 
@@ -193,7 +193,7 @@ impl Conversation {
     }
 
     /// The client's final message, in answer to the server's first.
-    pub fn prove(&mut self, login: &Login, server_first: &str) -> Result<String, ScramError> {
+    pub fn final_message(&mut self, login: &Login, server_first: &str) -> Result<String, ScramError> {
         let ServerFirst { nonce, salt, iterations } = self.read_first(server_first)?;
         let m = login.mechanism;
         let salted = login.salted(&salt, iterations);
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(first, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
         let server = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
         assert_eq!(
-            talk.prove(&login, server).unwrap(),
+            talk.final_message(&login, server).unwrap(),
             "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
         );
         talk.check("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").unwrap();
@@ -247,7 +247,7 @@ mod tests {
         let server =
             "r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000";
         assert_eq!(
-            talk.prove(&login, server).unwrap(),
+            talk.final_message(&login, server).unwrap(),
             "c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY="
         );
         talk.check("v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0=").unwrap();
@@ -261,10 +261,12 @@ mod tests {
         for server in
             ["", "r=xyz,s=AA==,i=4096", "r=abc,s=AA==,i=4096", "r=abcd,s=AA==,i=1", "r=abcd,s=?,i=4096"]
         {
-            assert!(talk.prove(&login, server).is_err(), "{server}");
+            assert!(talk.final_message(&login, server).is_err(), "{server}");
         }
         assert!(talk.check("v=").is_err());
         let extended = "m=ext,r=abcd,s=QQ==,i=4096";
-        assert!(matches!(talk.prove(&login, extended), Err(ScramError::Extension(text)) if text == "m=ext"));
+        assert!(
+            matches!(talk.final_message(&login, extended), Err(ScramError::Extension(text)) if text == "m=ext")
+        );
     }
 }

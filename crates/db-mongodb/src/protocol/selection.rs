@@ -121,23 +121,23 @@ impl Selection {
 
     /// Appends `$readPreference`.
     pub(super) fn put(&self, mode: ReadPreference, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, "$readPreference");
+        bson::put_head(out, kind::DOCUMENT, "$readPreference");
         let at = bson::open(out);
-        bson::string(out, "mode", mode.name());
+        bson::put_string(out, "mode", mode.name());
         if !self.tags.is_empty() {
-            bson::head(out, kind::ARRAY, "tags");
+            bson::put_head(out, kind::ARRAY, "tags");
             let list = bson::open(out);
             for (number, tags) in self.tags.iter().enumerate() {
-                bson::item(out, kind::DOCUMENT, number as u32);
+                bson::put_item_head(out, kind::DOCUMENT, number as u32);
                 let set = bson::open(out);
-                tags.iter().for_each(|(name, value)| bson::string(out, name, value));
+                tags.iter().for_each(|(name, value)| bson::put_string(out, name, value));
                 bson::close(out, set);
             }
             bson::close(out, list);
         }
         match self.staleness_s.map(|seconds| (i32::try_from(seconds), seconds)) {
-            Some((Ok(seconds), _)) => bson::int32(out, "maxStalenessSeconds", seconds),
-            Some((Err(_), seconds)) => bson::int64(out, "maxStalenessSeconds", seconds as i64),
+            Some((Ok(seconds), _)) => bson::put_int32(out, "maxStalenessSeconds", seconds),
+            Some((Err(_), seconds)) => bson::put_int64(out, "maxStalenessSeconds", seconds as i64),
             None => {}
         }
         bson::close(out, at);
@@ -154,7 +154,7 @@ fn tags(text: &str) -> Option<Tags> {
 
 /// The servers that suit, by number, wherever they are. `writes`: for a command that changes data. `deprioritized`: servers
 /// that are taken only where no other suits.
-pub fn suitable(
+pub fn suitable_servers(
     topology: &Topology,
     writes: bool,
     mode: ReadPreference,
@@ -171,7 +171,7 @@ pub fn suitable(
 }
 
 /// The nearest of these servers, and those that are at most `localThresholdMS` farther.
-pub fn nearest(topology: &Topology, suitable: Vec<u16>, selection: &Selection) -> Vec<u16> {
+pub fn nearest_servers(topology: &Topology, suitable: Vec<u16>, selection: &Selection) -> Vec<u16> {
     let rtt_us = |at: u16| description(topology, at).rtt_us;
     // One that was not measured yet may be near.
     let least = suitable.iter().filter_map(|at| rtt_us(*at)).min().unwrap_or(0);
@@ -180,11 +180,11 @@ pub fn nearest(topology: &Topology, suitable: Vec<u16>, selection: &Selection) -
 }
 
 fn description(topology: &Topology, at: u16) -> &ServerDescription {
-    &topology.servers()[usize::from(at)].description
+    &topology.all_servers()[usize::from(at)].description
 }
 
 fn of_kind(topology: &Topology, is: impl Fn(ServerType) -> bool) -> Vec<u16> {
-    let all = topology.servers().iter().enumerate();
+    let all = topology.all_servers().iter().enumerate();
     all.filter(|(_, server)| !server.removed && is(server.description.kind))
         .map(|(at, _)| at as u16)
         .collect()
@@ -201,7 +201,7 @@ fn among(
     let of = |kind: ServerType| -> Vec<u16> {
         servers.iter().copied().filter(|at| description(topology, *at).kind == kind).collect()
     };
-    match topology.kind() {
+    match topology.topology_type() {
         TopologyType::Unknown => return Vec::new(),
         TopologyType::Single | TopologyType::LoadBalanced => return servers,
         TopologyType::Sharded => return of(Mongos),
@@ -281,7 +281,7 @@ mod tests {
         let topology = Topology::of_servers(TopologyType::ReplicaSetWithPrimary, servers);
         let chosen = |mode, threshold_ms| {
             let selection = Selection { threshold_ms, ..Selection::default() };
-            nearest(&topology, suitable(&topology, false, mode, &selection, &[]), &selection)
+            nearest_servers(&topology, suitable_servers(&topology, false, mode, &selection, &[]), &selection)
         };
         // 15 ms beyond the nearest of those that suit.
         assert_eq!(chosen(ReadPreference::Secondary, 15), [1, 2]);

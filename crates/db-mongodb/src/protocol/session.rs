@@ -36,16 +36,16 @@ impl LogicalSession {
     pub fn put_transaction(&self, first: bool, out: &mut Vec<u8>) {
         self.put_number(out);
         if first {
-            bson::boolean(out, "startTransaction", true);
+            bson::put_boolean(out, "startTransaction", true);
         }
-        bson::boolean(out, "autocommit", false);
+        bson::put_boolean(out, "autocommit", false);
     }
 
     /// Appends `lsid`.
     pub fn put_id(&self, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, "lsid");
+        bson::put_head(out, kind::DOCUMENT, "lsid");
         let at = bson::open(out);
-        bson::head(out, kind::BINARY, "id");
+        bson::put_head(out, kind::BINARY, "id");
         out.extend_from_slice(&16i32.to_le_bytes());
         out.push(4);
         out.extend_from_slice(&self.id);
@@ -54,7 +54,7 @@ impl LogicalSession {
 
     /// Appends `txnNumber`.
     pub fn put_number(&self, out: &mut Vec<u8>) {
-        bson::int64(out, "txnNumber", self.number);
+        bson::put_int64(out, "txnNumber", self.number);
     }
 }
 
@@ -67,8 +67,8 @@ pub(super) fn put_end(
 ) {
     let body = bson::open(out);
     let name = if *action == Action::Commit { "commitTransaction" } else { "abortTransaction" };
-    bson::int32(out, name, 1);
-    bson::string(out, "$db", "admin");
+    bson::put_int32(out, name, 1);
+    bson::put_string(out, "$db", "admin");
     if let Some(session) = session {
         session.put_id(out);
         session.put_transaction(false, out);
@@ -101,7 +101,7 @@ pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> boo
         Verb::Read | Verb::Scan => true,
         Verb::Document => {
             let action = &content.shapes()[usize::from(request.shape)].action;
-            !action.writes() && !action.ends_transaction()
+            !action.changes_data() && !action.ends_transaction()
         }
         Verb::Insert | Verb::Update | Verb::Delete | Verb::Command | Verb::Topology => false,
     }
@@ -109,7 +109,7 @@ pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> boo
 
 /// Returns whether a server that says what its sessions are expects them: members of replica sets and routers do.
 pub(super) fn expected(hello: &[u8]) -> bool {
-    let has = |name: &str| bson::find(hello, name);
+    let has = |name: &str| bson::find_element(hello, name);
     let routes = has("msg").and_then(|e| e.as_str()) == Some("isdbgrid");
     has("logicalSessionTimeoutMinutes").and_then(|e| e.as_i64()).is_some()
         && (routes || has("setName").is_some())
@@ -132,20 +132,20 @@ mod tests {
         let (one, two) = (LogicalSession::begin().unwrap(), LogicalSession::begin().unwrap());
         assert_ne!(one, two);
         let out = document(|out| one.put_id(out));
-        let id = bson::path(&out, "lsid.id").unwrap();
+        let id = bson::element_at_path(&out, "lsid.id").unwrap();
         assert_eq!((id.kind, id.value.len(), id.value[4]), (kind::BINARY, 21, 4));
         assert_eq!((id.value[11] >> 4, id.value[13] >> 6), (4, 2));
     }
 
     #[test]
     fn servers_that_expect_sessions() {
-        let minutes = |out: &mut Vec<u8>| bson::int32(out, "logicalSessionTimeoutMinutes", 30);
+        let minutes = |out: &mut Vec<u8>| bson::put_int32(out, "logicalSessionTimeoutMinutes", 30);
         assert!(!expected(&document(minutes)));
-        assert!(!expected(&document(|out| bson::string(out, "setName", "rs"))));
+        assert!(!expected(&document(|out| bson::put_string(out, "setName", "rs"))));
         for (name, value) in [("setName", "rs"), ("msg", "isdbgrid")] {
             assert!(expected(&document(|out| {
                 minutes(out);
-                bson::string(out, name, value);
+                bson::put_string(out, name, value);
             })));
         }
     }

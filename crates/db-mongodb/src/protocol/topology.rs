@@ -4,7 +4,7 @@
 //! that is removed is never asked again unless it is added anew.
 
 use super::description::{ServerDescription, ServerType, TopologyVersion};
-use super::errors::{StateChange, is_ok, labels};
+use super::errors::{StateChange, error_labels, is_ok};
 use dyno_types::bson;
 use dyno_types::limits::NODES;
 
@@ -111,7 +111,7 @@ impl Topology {
     }
 
     /// Its type.
-    pub fn kind(&self) -> TopologyType {
+    pub fn topology_type(&self) -> TopologyType {
         self.kind
     }
 
@@ -121,17 +121,17 @@ impl Topology {
     }
 
     /// All servers by number, those that are removed too.
-    pub fn servers(&self) -> &[TopologyServer] {
+    pub fn all_servers(&self) -> &[TopologyServer] {
         &self.servers
     }
 
     /// Largest version of a configuration, and largest election, that a primary has named.
-    pub fn newest(&self) -> (Option<i64>, Option<[u8; 12]>) {
+    pub fn newest_election(&self) -> (Option<i64>, Option<[u8; 12]>) {
         (self.max_set_version, self.max_election_id)
     }
 
     /// Number of the primary.
-    pub fn primary(&self) -> Option<u16> {
+    pub fn primary_number(&self) -> Option<u16> {
         let found = self.present().find(|(_, server)| server.description.kind == ServerType::RsPrimary)?;
         Some(found.0 as u16)
     }
@@ -143,7 +143,7 @@ impl Topology {
     }
 
     /// Why the deployment cannot be spoken to: a server speaks only other versions of the protocol.
-    pub fn incompatibility(&self) -> Option<String> {
+    pub fn describe_incompatibility(&self) -> Option<String> {
         let (least, most) = WIRE_VERSIONS;
         self.present().filter(|(_, server)| !server.description.kind.is_unknown()).find_map(|(_, server)| {
             let (address, (from, to)) = (&server.address, server.description.wire);
@@ -185,7 +185,7 @@ impl Topology {
 
     /// Counts a round trip of hello: an exponentially weighted moving average with a weight of 0.2 for the newest ("Server
     /// Selection" specification).
-    pub fn measured(&mut self, node: u16, rtt_us: u64) {
+    pub fn note_round_trip(&mut self, node: u16, rtt_us: u64) {
         let known = |server: &&mut TopologyServer| !server.description.kind.is_unknown();
         if let Some(server) = self.servers.get_mut(usize::from(node)).filter(known) {
             let before = server.description.rtt_us;
@@ -194,7 +194,7 @@ impl Topology {
     }
 
     /// Takes a server's reply to hello. `asked_ms`: when it was asked, where that is known.
-    pub fn heard(&mut self, node: u16, hello: &[u8], asked_ms: Option<i64>) {
+    pub fn update_from_hello(&mut self, node: u16, hello: &[u8], asked_ms: Option<i64>) {
         let at = usize::from(node);
         let Some(server) = self.servers.get_mut(at).filter(|server| !server.removed) else { return };
         if self.kind == TopologyType::LoadBalanced {
@@ -227,11 +227,11 @@ impl Topology {
         }
         self.servers[at].generation += 1;
         self.servers[at].silent = true;
-        self.replace(at, ServerDescription::unknown(Some(error.to_owned())));
+        self.replace(at, ServerDescription::unknown_server(Some(error.to_owned())));
     }
 
     /// An operation or its connection, of this generation, has failed. Returns whether that says something new of the server.
-    pub fn failed(&mut self, node: u16, generation: u32, error: ApplicationError<'_>) -> bool {
+    pub fn note_failure(&mut self, node: u16, generation: u32, error: ApplicationError<'_>) -> bool {
         let at = usize::from(node);
         let Some(server) = self.servers.get(at).filter(|server| !server.removed) else { return false };
         if generation < server.generation || self.kind == TopologyType::LoadBalanced {
@@ -240,7 +240,7 @@ impl Topology {
         }
         let (change, version) = match error {
             ApplicationError::Reply(reply) | ApplicationError::HandshakeReply(reply) => {
-                (StateChange::of(reply), TopologyVersion::of(reply))
+                (StateChange::from_reply(reply), TopologyVersion::from_reply(reply))
             }
             _ => (None, None),
         };
@@ -261,8 +261,8 @@ impl Topology {
                 return false;
             }
             ApplicationError::HandshakeReply(reply) => {
-                if labels(reply).any(|label| label == "SystemOverloadedError")
-                    || is_ok(bson::find(reply, "ok"))
+                if error_labels(reply).any(|label| label == "SystemOverloadedError")
+                    || is_ok(bson::find_element(reply, "ok"))
                 {
                     return false;
                 }
@@ -273,7 +273,7 @@ impl Topology {
         self.servers[at].generation += u32::from(lost);
         let unknown = ServerDescription {
             topology_version: version,
-            ..ServerDescription::unknown(Some(words.to_owned()))
+            ..ServerDescription::unknown_server(Some(words.to_owned()))
         };
         self.replace(at, unknown);
         self.servers[at].check_soon = true;
@@ -292,7 +292,7 @@ impl Topology {
                 let is = self.servers[at].description.set_name.as_deref();
                 if expected.is_some() && expected != is && !kind.is_unknown() {
                     let words = "the server does not belong to the replica set that was asked for";
-                    self.servers[at].description = ServerDescription::unknown(Some(words.into()));
+                    self.servers[at].description = ServerDescription::unknown_server(Some(words.into()));
                 }
             }
             (T::LoadBalanced, _) | (T::Unknown | T::ReplicaSetNoPrimary, S::RsGhost) => {}
@@ -327,11 +327,11 @@ impl Topology {
     fn remove(&mut self, at: usize) {
         let server = &mut self.servers[at];
         server.removed = true;
-        server.description = ServerDescription::unknown(server.description.error.take());
+        server.description = ServerDescription::unknown_server(server.description.error.take());
     }
 
     fn check_primary(&mut self) {
-        self.kind = match self.primary() {
+        self.kind = match self.primary_number() {
             Some(_) => TopologyType::ReplicaSetWithPrimary,
             None => TopologyType::ReplicaSetNoPrimary,
         };
@@ -397,7 +397,7 @@ impl Topology {
             self.remove(at);
             return self.check_primary();
         }
-        if self.primary().is_none() {
+        if self.primary_number().is_none() {
             self.kind = TopologyType::ReplicaSetNoPrimary;
             self.suppose_primary(at);
         }
@@ -411,13 +411,13 @@ impl Topology {
         }
         if !self.is_newest(at) {
             let words = "primary marked stale due to electionId/setVersion mismatch: another member was elected since";
-            self.servers[at].description = ServerDescription::unknown(Some(words.into()));
+            self.servers[at].description = ServerDescription::unknown_server(Some(words.into()));
             return self.check_primary();
         }
         for (other, server) in self.servers.iter_mut().enumerate() {
             if other != at && server.description.kind == ServerType::RsPrimary {
                 let words = "primary marked stale due to discovery of newer primary";
-                server.description = ServerDescription::unknown(Some(words.into()));
+                server.description = ServerDescription::unknown_server(Some(words.into()));
                 (server.replaced, server.check_soon) = (true, true);
             }
         }

@@ -23,7 +23,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
     }
     match (case["key"].as_str(), &case["is"]) {
         (Some(key), expected) => {
-            let element = bson::find(&good, key).unwrap();
+            let element = bson::find_element(&good, key).unwrap();
             expect(is_value(&element, expected), || format!("{element:?} is not {expected}"))
         }
         (None, _) => Ok(()),
@@ -33,7 +33,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
 /// Returns whether the document is well-formed and all of its texts are read as texts.
 fn is_readable(document: &[u8]) -> bool {
     fn has_texts(document: &[u8]) -> bool {
-        let Ok(mut all) = bson::elements(document) else { return false };
+        let Ok(mut all) = bson::read_elements(document) else { return false };
         all.all(|element| {
             element.is_ok_and(|element| match element.kind {
                 kind::STRING => element.as_str().is_some(),
@@ -49,9 +49,9 @@ fn is_readable(document: &[u8]) -> bool {
 fn rewrite(document: &[u8]) -> Result<Vec<u8>, NotBson> {
     let mut out = Vec::new();
     let at = bson::open(&mut out);
-    for element in bson::elements(document)? {
+    for element in bson::read_elements(document)? {
         let element = element?;
-        bson::head(&mut out, element.kind, std::str::from_utf8(element.name).map_err(|_| NotBson)?);
+        bson::put_head(&mut out, element.kind, std::str::from_utf8(element.name).map_err(|_| NotBson)?);
         match element.as_document() {
             Some(inner) => out.extend_from_slice(&rewrite(inner)?),
             None => out.extend_from_slice(element.value),

@@ -2,7 +2,8 @@
 
 use crate::harness::{Checked, Mismatch, Suite, expect};
 use dyno_db_mongodb::protocol::{
-    MongoOptions, ServerDescription, ServerType, Topology, TopologyServer, TopologyType, nearest, suitable,
+    MongoOptions, ServerDescription, ServerType, Topology, TopologyServer, TopologyType, nearest_servers,
+    suitable_servers,
 };
 use serde_json::Value;
 
@@ -24,13 +25,13 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
     };
     let servers: Vec<TopologyServer> = case["servers"].as_array().unwrap().iter().map(server).collect();
     let topology = Topology::of_servers(topology_type(case["type"].as_str().unwrap()), servers);
-    let address_of = |at: &u16| topology.servers()[usize::from(*at)].address.as_str();
-    let deprioritized: Vec<u16> = (0..topology.servers().len() as u16)
+    let address_of = |at: &u16| topology.all_servers()[usize::from(*at)].address.as_str();
+    let deprioritized: Vec<u16> = (0..topology.all_servers().len() as u16)
         .filter(|at| case["deprioritized"].as_array().into_iter().flatten().any(|one| one == address_of(at)))
         .collect();
     let (mode, selection) = (options.read_preference, &options.selection);
-    let found = suitable(&topology, case["write"] == true, mode, selection, &deprioritized);
-    let near = nearest(&topology, found.clone(), selection);
+    let found = suitable_servers(&topology, case["write"] == true, mode, selection, &deprioritized);
+    let near = nearest_servers(&topology, found.clone(), selection);
     for (name, found) in [("suitable", found), ("nearest", near)] {
         let mut found: Vec<&str> = found.iter().map(address_of).collect();
         let mut expected: Vec<&str> =
@@ -117,8 +118,8 @@ fn check_average(case: &Value) -> Checked {
         ..TopologyServer::default()
     };
     let mut topology = Topology::of_servers(TopologyType::Single, vec![server]);
-    topology.measured(0, us(&case["sample_ms"]).unwrap());
-    let found = topology.servers()[0].description.rtt_us.unwrap();
+    topology.note_round_trip(0, us(&case["sample_ms"]).unwrap());
+    let found = topology.all_servers()[0].description.rtt_us.unwrap();
     let expected = us(&case["after_ms"]).unwrap();
     // Whole microseconds.
     expect(found.abs_diff(expected) <= 1, || format!("{found} us"))

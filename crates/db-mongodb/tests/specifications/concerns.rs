@@ -41,14 +41,14 @@ fn check_element(case: &Value) -> Checked {
     let name = case["element"].as_str().unwrap();
     let verb = if name == "readConcern" { Verb::Read } else { Verb::Insert };
     let command = command(options, Vec::new(), Request { verb, ..Request::default() });
-    let found =
-        bson::find(&command, name).map_or(Value::Null, |element| as_json(element.as_document().unwrap()));
+    let found = bson::find_element(&command, name)
+        .map_or(Value::Null, |element| as_json(element.as_document().unwrap()));
     expect(found == case["document"], || format!("{name}: {found}"))
 }
 
 /// The texts, flags and whole numbers of a document.
 fn as_json(document: &[u8]) -> Value {
-    let fields = bson::elements(document).unwrap().map(|element| {
+    let fields = bson::read_elements(document).unwrap().map(|element| {
         let element = element.unwrap();
         let value = match element.kind {
             kind::STRING => json!(element.as_str()),
@@ -62,7 +62,7 @@ fn as_json(document: &[u8]) -> Value {
 
 /// The command of the operation has no write concern where none is set.
 fn check_default(operation: &str) -> Checked {
-    let by_id = || DocumentFilter::equal("_id", 0);
+    let by_id = || DocumentFilter::field_equals("_id", 0);
     let change = || Change::Fields(vec![(Modify::Set, "x".into(), 1)]);
     let update =
         |many| Action::Update { filter: by_id(), change: change(), many, upsert: false, ordered: true };
@@ -78,7 +78,9 @@ fn check_default(operation: &str) -> Checked {
     let request = Request { verb: Verb::Document, ..Request::default() };
     let command =
         command(MongoOptions::default(), vec![OperationShape { name: "x".into(), action }], request);
-    expect(bson::find(&command, "writeConcern").is_none(), || format!("{operation} has a write concern"))
+    expect(bson::find_element(&command, "writeConcern").is_none(), || {
+        format!("{operation} has a write concern")
+    })
 }
 
 /// The command that a request becomes.
@@ -95,7 +97,8 @@ fn command(options: MongoOptions, shapes: Vec<OperationShape>, request: Request)
 pub fn driver(options: MongoOptions, shapes: Vec<OperationShape>) -> MongoDriver {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
-    MongoDriver::new(Arc::new(options), Arc::new(Records(shapes)), Deployment::single(endpoint)).unwrap()
+    MongoDriver::new(Arc::new(options), Arc::new(Records(shapes)), Deployment::single_server(endpoint))
+        .unwrap()
 }
 
 /// Records without fields, and documents of these shapes.
@@ -123,11 +126,11 @@ impl Content for Records {
     fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
 
     fn document(&self, _request: &Request, _number: u32, out: &mut Vec<u8>) {
-        out.extend_from_slice(&bson::build(|out| bson::int32(out, "_id", 1)));
+        out.extend_from_slice(&bson::build_document(|out| bson::put_int32(out, "_id", 1)));
     }
 
     fn operand(&self, _request: &Request, _number: u32, _operand: Operand, name: &str, out: &mut Vec<u8>) {
-        bson::int32(out, name, 1);
+        bson::put_int32(out, name, 1);
     }
 
     fn shapes(&self) -> &[OperationShape] {

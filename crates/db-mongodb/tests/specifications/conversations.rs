@@ -33,7 +33,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
         let login = Login::new(mechanism, user, password).unwrap();
         let (mut talk, found) = Conversation::with_nonce(&login, text("nonce").unwrap().into());
         expect(found == first, || found.clone())?;
-        let proof = talk.prove(&login, text("server_first").unwrap()).unwrap();
+        let proof = talk.final_message(&login, text("server_first").unwrap()).unwrap();
         expect(proof == text("final").unwrap(), || proof.clone())?;
         return expect(talk.check(text("server_final").unwrap()).is_ok(), || {
             "the server is not believed".into()
@@ -53,7 +53,7 @@ fn server_first(iterations: u64) -> String {
 fn prove(mechanism: Mechanism, user: &str, password: &str, server_first: &str) -> Option<String> {
     let login = Login::new(mechanism, user, password).ok()?;
     let (mut talk, _) = Conversation::with_nonce(&login, "abc".into());
-    talk.prove(&login, server_first).ok()
+    talk.final_message(&login, server_first).ok()
 }
 
 /// The first message of PLAIN, and a server that is content with it.
@@ -63,19 +63,20 @@ fn check_plain(user: &str, password: &str, payload: &str) -> Checked {
     let mut out = Vec::new();
     driver.hello(0, 1, &mut out);
     out.clear();
-    let begun = driver.greeted(0, 1, 0, &reply(|out| bson::int32(out, "maxWireVersion", 21)), &mut out);
+    let begun = driver.greeted(0, 1, 0, &reply(|out| bson::put_int32(out, "maxWireVersion", 21)), &mut out);
     expect(matches!(begun, GreetingStep::Reply { more: true, .. }), || format!("{begun:?}"))?;
     let command = take_document(&mut out).unwrap().unwrap();
-    let field = |name: &str| bson::find(&command, name).and_then(|element| element.as_str());
+    let field = |name: &str| bson::find_element(&command, name).and_then(|element| element.as_str());
     expect(field("mechanism") == Some("PLAIN") && field("$db") == Some("$external"), || {
         "another login".into()
     })?;
-    let found = bson::find(&command, "payload").and_then(|element| element.as_bytes()).unwrap_or_default();
+    let found =
+        bson::find_element(&command, "payload").and_then(|element| element.as_bytes()).unwrap_or_default();
     expect(BASE64.encode(found) == payload, || format!("{found:?}"))?;
     let done = reply(|out| {
-        bson::int32(out, "conversationId", 1);
-        bson::boolean(out, "done", true);
-        bson::binary(out, "payload", b"");
+        bson::put_int32(out, "conversationId", 1);
+        bson::put_boolean(out, "done", true);
+        bson::put_binary(out, "payload", b"");
     });
     let heard = driver.greeted(0, 1, 1, &done, &mut Vec::new());
     expect(matches!(heard, GreetingStep::Reply { more: false, .. }), || format!("{heard:?}"))
@@ -86,7 +87,7 @@ fn reply(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     message::begin(&mut out, 1);
     let at = bson::open(&mut out);
     fields(&mut out);
-    bson::double(&mut out, "ok", 1.0);
+    bson::put_double(&mut out, "ok", 1.0);
     bson::close(&mut out, at);
     message::end(&mut out, 0);
     out

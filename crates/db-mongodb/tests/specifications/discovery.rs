@@ -24,7 +24,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
             let Some(node) = node(&topology, reply[0].as_str().unwrap()) else { continue };
             match reply[1].as_object().unwrap().is_empty() {
                 true => topology.check_failed(node, "no answer"),
-                false => topology.heard(node, &document(&reply[1]), Some(0)),
+                false => topology.update_from_hello(node, &document(&reply[1]), Some(0)),
             }
         }
         for error in phase["errors"].as_array().into_iter().flatten() {
@@ -55,13 +55,13 @@ fn start(options: &MongoOptions) -> Topology {
 /// Number of the server of an address that was not removed.
 fn node(topology: &Topology, address: &str) -> Option<u16> {
     let address = address.to_ascii_lowercase();
-    let found = topology.servers().iter().position(|server| !server.removed && server.address == address);
+    let found = topology.all_servers().iter().position(|server| !server.removed && server.address == address);
     found.map(|at| at as u16)
 }
 
 fn apply(topology: &mut Topology, error: &Value) {
     let Some(node) = node(topology, error["address"].as_str().unwrap()) else { return };
-    let current = topology.servers()[usize::from(node)].generation;
+    let current = topology.all_servers()[usize::from(node)].generation;
     let generation = error["generation"].as_u64().map_or(current, |number| number as u32);
     let complete = error["when"] == "afterHandshakeCompletes";
     let step = if complete { Handshake::Complete } else { Handshake::Hello };
@@ -73,21 +73,21 @@ fn apply(topology: &mut Topology, error: &Value) {
         (_, Some(reply)) => ApplicationError::HandshakeReply(reply),
         (other, None) => panic!("{other}"),
     };
-    topology.failed(node, generation, error);
+    topology.note_failure(node, generation, error);
 }
 
 fn compare(topology: &Topology, expected: &Value) -> Checked {
-    let kind = kind_of(topology.kind());
+    let kind = kind_of(topology.topology_type());
     expect(kind == expected["topologyType"], || format!("topology type {kind}"))?;
     let name = topology.set_name();
     expect(json!(name) == expected["setName"], || format!("set name {name:?}"))?;
     let minutes = topology.session_minutes();
     expect(json!(minutes) == expected["logicalSessionTimeoutMinutes"], || format!("sessions {minutes:?}"))?;
     if let Some(compatible) = expected["compatible"].as_bool() {
-        let why = topology.incompatibility();
+        let why = topology.describe_incompatibility();
         expect(why.is_none() == compatible, || format!("compatible: {why:?}"))?;
     }
-    let (version, election) = topology.newest();
+    let (version, election) = topology.newest_election();
     if let Some(most) = expected.get("maxSetVersion") {
         expect(json!(version) == *most, || format!("largest version {version:?}"))?;
     }
@@ -96,11 +96,11 @@ fn compare(topology: &Topology, expected: &Value) -> Checked {
         expect(election == most, || format!("largest election {election:?}"))?;
     }
     let servers = expected["servers"].as_object().unwrap();
-    let present = topology.servers().iter().filter(|server| !server.removed).count();
+    let present = topology.all_servers().iter().filter(|server| !server.removed).count();
     expect(present == servers.len(), || format!("{present} servers"))?;
     for (address, server) in servers {
         let found = node(topology, address).ok_or_else(|| Mismatch(format!("{address} is missing")))?;
-        compare_server(&topology.servers()[usize::from(found)], server)
+        compare_server(&topology.all_servers()[usize::from(found)], server)
             .map_err(|Mismatch(why)| Mismatch(format!("{address}: {why}")))?;
     }
     Ok(())
@@ -125,7 +125,7 @@ fn compare_server(server: &TopologyServer, expected: &Value) -> Checked {
     if let Some(version) = expected.get("topologyVersion") {
         let reply = document(&json!({ "topologyVersion": version }));
         let found = description.topology_version;
-        expect(found == TopologyVersion::of(&reply), || format!("topology version {found:?}"))?;
+        expect(found == TopologyVersion::from_reply(&reply), || format!("topology version {found:?}"))?;
     }
     if let Some(error) = expected.get("error").and_then(Value::as_str) {
         let found = description.error.as_deref().unwrap_or_default();

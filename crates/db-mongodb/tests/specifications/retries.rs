@@ -35,7 +35,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
         driver.encode(&mut exchange, command, &mut out);
         sent += 1;
         let document = take_document(&mut out).unwrap().unwrap();
-        numbers.push(bson::find(&document, "txnNumber").and_then(|e| e.as_i64()));
+        numbers.push(bson::find_element(&document, "txnNumber").and_then(|e| e.as_i64()));
         if sent > 5 {
             return Err(Mismatch("is sent without end".into()));
         }
@@ -114,7 +114,7 @@ fn driver(case: &Value) -> Result<MongoDriver, Mismatch> {
     let endpoint =
         Endpoint::Tcp { host: "127.0.0.1".into(), address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)) };
     let deployment = match is_sharded(case) {
-        true => Deployment::routers(vec![endpoint]),
+        true => Deployment::from_routers(vec![endpoint]),
         false => Deployment::replica_set("rs", vec![endpoint], 0),
     };
     let shapes = vec![OperationShape { name: "x".into(), action: action(case)? }];
@@ -127,7 +127,7 @@ fn driver(case: &Value) -> Result<MongoDriver, Mismatch> {
 
 /// The operation that a case is about; of a bulk the one whose command fails.
 fn action(case: &Value) -> Result<Action, Mismatch> {
-    let filter = || DocumentFilter::equal("_id", 0);
+    let filter = || DocumentFilter::field_equals("_id", 0);
     let change = || Change::Fields(vec![(Modify::Set, "x".into(), 1)]);
     let fails = case["fails"][0].as_str().unwrap_or_default();
     let name = case["operation"].as_str().unwrap();
@@ -217,13 +217,13 @@ fn hello_is_never_compressed_and_goes_by_a_name_that_the_server_knows() {
         let mut exchange = MongoExchange::default();
         driver.begin(&mut exchange, &Request { verb: Verb::Insert, ..Request::default() });
         driver.encode(&mut exchange, 0, &mut out);
-        assert_eq!(message::frame(&out).unwrap().unwrap().code, message::code::COMPRESSED);
+        assert_eq!(message::read_header(&out).unwrap().unwrap().code, message::code::COMPRESSED);
         out.clear();
         let request = Request { verb: Verb::Topology, ..Request::default() };
         driver.begin_topology(&mut exchange, &request, 0, 0);
         driver.encode(&mut exchange, 0, &mut out);
-        assert_eq!(message::frame(&out).unwrap().unwrap().code, message::code::MSG);
+        assert_eq!(message::read_header(&out).unwrap().unwrap().code, message::code::MSG);
         let command = take_document(&mut out).unwrap().unwrap();
-        assert_eq!(bson::elements(&command).unwrap().next().unwrap().unwrap().name, name.as_bytes());
+        assert_eq!(bson::read_elements(&command).unwrap().next().unwrap().unwrap().name, name.as_bytes());
     }
 }

@@ -21,20 +21,20 @@ pub(super) fn admin_port(port: u16) -> u16 {
 ///
 /// # Errors
 /// A node refuses, or they are not whole in time.
-pub fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
+pub fn form_dragonfly_cluster(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, nodes) = (group.spec, group.nodes);
-    redis::each_replica(spec, nodes, |primary, node| redis::follows(spec, primary, node))?;
+    redis::each_replica(spec, nodes, |primary, node| redis::make_replica(spec, primary, node))?;
     assign(spec, nodes, false)?;
-    group.until(|| redis::whole(spec, nodes, false))
+    group.retry_until_ready(|| redis::check_whole(spec, nodes, false))
 }
 
 /// Has node number `i`, which was started again, copy its primary, and tells all nodes its new name.
 ///
 /// # Errors
 /// It does not answer, or a node refuses.
-pub fn rejoin(spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
+pub fn rejoin_node(spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
     if let Some(primary) = primary_of(spec, i) {
-        redis::follows(spec, nodes[primary], nodes[i])?;
+        redis::make_replica(spec, nodes[primary], nodes[i])?;
     }
     assign(spec, nodes, true)
 }
@@ -42,9 +42,9 @@ pub fn rejoin(spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), 
 /// The name that a node has since its start; versions before 1.14 tell it elsewhere.
 fn name(spec: &ServerSpec, node: &ServerNode, patience: Duration) -> Result<String, ClusterError> {
     let client = |socket| Client::connect(socket, password(spec).as_deref(), patience);
-    let told = client(node.socket())?.call(&["CLUSTER", "MYID"]);
-    let told = told.or_else(|_| client(admin_socket(node))?.call(&["DFLYCLUSTER", "MYID"]))?;
-    match told.text() {
+    let told = client(node.socket_address())?.send_command(&["CLUSTER", "MYID"]);
+    let told = told.or_else(|_| client(admin_socket(node))?.send_command(&["DFLYCLUSTER", "MYID"]))?;
+    match told.as_text() {
         "" => Err(ClusterError::Nameless(node.name.clone())),
         name => Ok(name.to_owned()),
     }
@@ -59,7 +59,7 @@ fn shards(spec: &ServerSpec, nodes: &[&ServerNode], names: &[String]) -> Value {
     let primaries = spec.primaries();
     let node = |i: usize| json!({"id": names[i], "ip": nodes[i].address.to_string(), "port": nodes[i].port});
     let shard = |i: u32| {
-        let (start, end) = redis::slots(i, primaries);
+        let (start, end) = redis::slots_of_primary(i, primaries);
         let replicas = (0..nodes.len()).filter(|r| primary_of(spec, *r) == Some(i as usize));
         json!({
             "slot_ranges": [{"start": start, "end": end}],
@@ -90,7 +90,7 @@ fn assign(spec: &ServerSpec, nodes: &[&ServerNode], absent: bool) -> Result<(), 
     let text = shards(spec, nodes, &names).to_string();
     there.iter().try_for_each(|node| {
         let mut admin = Client::connect(admin_socket(node), password(spec).as_deref(), COMMAND)?;
-        admin.call(&["DFLYCLUSTER", "CONFIG", &text])?;
+        admin.send_command(&["DFLYCLUSTER", "CONFIG", &text])?;
         Ok(())
     })
 }

@@ -5,7 +5,7 @@ use crate::dragonfly::cluster::{self, admin_port};
 use crate::server::RedisServer;
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_db::cluster::{ClusterError, ProcessGroup};
-use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, flags, reserved};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, launch_flags, refuse_reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 
@@ -27,7 +27,7 @@ const OF_CLUSTERS: [(&str, &str); 2] =
 const EACH_THREAD: u64 = 256 << 20;
 
 fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, LocalError> {
-    reserved(spec, &RESERVED)?;
+    refuse_reserved(spec, &RESERVED)?;
     let keeps = spec.data.snapshot || spec.data.volume.is_some();
     let mut own = vec![
         ("bind", node.address.to_string()),
@@ -38,7 +38,7 @@ fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, Local
         ("logtostderr", "true".into()),
     ];
     if spec.topology == Topology::Cluster {
-        reserved(spec, &OF_CLUSTERS)?;
+        refuse_reserved(spec, &OF_CLUSTERS)?;
         own.push(("cluster_mode", "yes".into()));
         own.push(("admin_port", admin_port(node.port).to_string()));
         own.push(("admin_bind", node.address.to_string()));
@@ -68,7 +68,7 @@ fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, Local
     if let Some(most) = spec.cache.as_ref().map(|cache| cache.0).or(within) {
         own.push(("maxmemory", most.to_string()));
     }
-    let text = flags(&own, spec).join("\n") + "\n";
+    let text = launch_flags(&own, spec).join("\n") + "\n";
     let file = node.home.join("dragonfly.flags");
     let arguments = vec![format!("--flagfile={}", file.display())];
     Ok(LaunchConfig { configuration: Some(("dragonfly.flags", text)), arguments })
@@ -119,14 +119,14 @@ impl DatabaseServer for DragonflyServer {
 
     fn form(&self, group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         match group.spec.topology {
-            Topology::Cluster => cluster::form(group),
+            Topology::Cluster => cluster::form_dragonfly_cluster(group),
             _ => RedisServer.form(group),
         }
     }
 
     fn rejoin(&self, spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
         match spec.topology {
-            Topology::Cluster => cluster::rejoin(spec, nodes, i),
+            Topology::Cluster => cluster::rejoin_node(spec, nodes, i),
             _ => RedisServer.rejoin(spec, nodes, i),
         }
     }

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn slots_are_contiguous_and_all_of_them() {
     for n in [1, 3, 7, 1000] {
-        let ranges: Vec<(u32, u32)> = (0..n).map(|i| redis::slots(i, n)).collect();
+        let ranges: Vec<(u32, u32)> = (0..n).map(|i| redis::slots_of_primary(i, n)).collect();
         assert_eq!((ranges[0].0, ranges[n as usize - 1].1), (0, 16_383));
         assert!(ranges.windows(2).all(|pair| pair[0].1 + 1 == pair[1].0));
     }
-    assert_eq!(redis::slots(1, 3), (5461, 10_921));
+    assert_eq!(redis::slots_of_primary(1, 3), (5461, 10_921));
 }
 
 /// Commands that the nodes of a scripted cluster have received, by port.
@@ -163,9 +163,9 @@ fn copies_of_one_primary_are_told_whose_they_are() {
     assert_eq!((spec.primaries(), spec.processes()), (1, 3));
     let all: Vec<Dragonfly> = (0..3).map(|number| Dragonfly::start(&told, number)).collect();
     let nodes: Vec<&ServerNode> = all.iter().map(|one| &one.node).collect();
-    redis::follow(&spec, &nodes).unwrap();
+    redis::make_all_replicas(&spec, &nodes).unwrap();
     // The scripted primary does not count them.
-    let why = redis::followed(&spec, &nodes).unwrap_err();
+    let why = redis::check_replicas(&spec, &nodes).unwrap_err();
     assert!(matches!(why, ClusterError::Behind { counted: 0, all: 2, .. }), "{why}");
     let told = told.lock().unwrap();
     assert!(told.get(&nodes[0].port).is_none_or(Vec::is_empty));

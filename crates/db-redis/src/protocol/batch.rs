@@ -11,7 +11,7 @@ use super::state::RedisDriver;
 impl RedisDriver {
     /// The slot of a command's key.
     pub(super) fn batched_slot(&mut self, x: &RedisExchange, command: u32) -> u16 {
-        let request = match x.more.batch.part(command) {
+        let request = match x.more.batch.command_part(command) {
             BatchPart::Index => return self.index_slot,
             BatchPart::Record(request) | BatchPart::Expiry(request) => request,
         };
@@ -24,7 +24,7 @@ impl RedisDriver {
     pub(super) fn put_batched(&mut self, x: &RedisExchange, command: u32, out: &mut Vec<u8>) {
         let mut key = std::mem::take(&mut self.batch_key);
         key.clear();
-        match x.more.batch.part(command) {
+        match x.more.batch.command_part(command) {
             BatchPart::Record(request) => {
                 self.content.key(request, &mut key);
                 self.put_write(request, &key, out);

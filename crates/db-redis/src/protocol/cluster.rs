@@ -1,6 +1,6 @@
 //! Which node serves a key: hash slots, the slot map, and the nodes learnt from redirections.
 
-use super::resp::{NotResp, Token, token};
+use super::resp::{NotResp, Token, read_token};
 use dyno_db::names::Names;
 use dyno_types::Endpoint;
 use dyno_types::limits::NODES;
@@ -53,7 +53,7 @@ pub struct ClusterTopology {
 
 impl ClusterTopology {
     /// One node that serves everything.
-    pub fn single(endpoint: Endpoint) -> Self {
+    pub fn single_node(endpoint: Endpoint) -> Self {
         ClusterTopology {
             endpoints: vec![endpoint],
             primary: Vec::new(),
@@ -76,7 +76,7 @@ impl ClusterTopology {
     }
 
     /// Nodes known so far; numbers never change.
-    pub fn endpoints(&self) -> &[Endpoint] {
+    pub fn known_endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
@@ -86,13 +86,13 @@ impl ClusterTopology {
     }
 
     /// Number of nodes that serve slots as primaries.
-    pub fn primaries(&self) -> usize {
-        self.serving(false).len()
+    pub fn count_primaries(&self) -> usize {
+        self.serving_nodes(false).len()
     }
 
     /// The nodes that serve slots as primaries, and the replicas too if asked for; without a cluster, the one node and what
     /// copies it.
-    pub fn serving(&self, replicas: bool) -> Vec<u16> {
+    pub fn serving_nodes(&self, replicas: bool) -> Vec<u16> {
         let mut nodes: Vec<u16> = match self.is_cluster() {
             true => self.primary.iter().copied().filter(|&n| n != NO_NODE).collect(),
             false => vec![0],
@@ -127,20 +127,20 @@ impl ClusterTopology {
 
     /// Takes over which nodes copy the one node. Returns how many of them have an address.
     pub fn take_copies<'a>(&mut self, copies: impl Iterator<Item = (&'a str, u16)>) -> usize {
-        let nodes: Vec<u16> = copies.filter_map(|(host, port)| self.node(host, port)).collect();
+        let nodes: Vec<u16> = copies.filter_map(|(host, port)| self.node_number(host, port)).collect();
         let count = nodes.len();
         self.replicas = vec![(0, nodes)];
         count
     }
 
     /// The next node in turn, for questions any node can answer.
-    pub fn any(&mut self) -> u16 {
+    pub fn next_node(&mut self) -> u16 {
         self.turn = self.turn.wrapping_add(1);
         (self.turn % self.endpoints.len()) as u16
     }
 
     /// The number of the node at `host:port`, added if new; `None` if the name does not resolve, or not yet, or the limit is met.
-    pub fn node(&mut self, host: &str, port: u16) -> Option<u16> {
+    pub fn node_number(&mut self, host: &str, port: u16) -> Option<u16> {
         let known = self.endpoints.iter().position(|e| match e {
             Endpoint::Tcp { host: h, address } => {
                 address.port() == port && (h == host || address.ip().to_string() == host)
@@ -161,7 +161,7 @@ impl ClusterTopology {
             }
             (Err(_), Some(names)) => {
                 let name = format!("{host}:{port}");
-                let endpoint = names.endpoint(&name);
+                let endpoint = names.resolve_endpoint(&name);
                 if endpoint.is_unresolved() {
                     self.awaited = Some(name);
                     return None;
@@ -175,7 +175,7 @@ impl ClusterTopology {
 
     /// Follows `MOVED slot host:port` or `ASK slot host:port` (the text without its first word) that `from` sent; a
     /// move is remembered. Returns the node.
-    pub fn redirected(&mut self, text: &str, from: u16, moved: bool) -> Option<u16> {
+    pub fn follow_redirect(&mut self, text: &str, from: u16, moved: bool) -> Option<u16> {
         let (slot, address) = text.trim().split_once(' ')?;
         let slot: usize = slot.parse().ok()?;
         let (host, port) = address.rsplit_once(':')?;
@@ -185,11 +185,11 @@ impl ClusterTopology {
             "" => match self.endpoints.get(from as usize)? {
                 Endpoint::Tcp { host, .. } => {
                     let host = host.clone();
-                    self.node(&host, port)?
+                    self.node_number(&host, port)?
                 }
                 Endpoint::Unix(_) => return None,
             },
-            host => self.node(host, port)?,
+            host => self.node_number(host, port)?,
         };
         if moved && slot < SLOTS {
             if self.primary.is_empty() {
@@ -204,13 +204,13 @@ impl ClusterTopology {
     pub fn take_slots(&mut self, reply: &[u8], from: u16) -> Result<bool, NotResp> {
         let mut primary = vec![NO_NODE; SLOTS];
         let mut replicas: Vec<(u16, Vec<u16>)> = Vec::new();
-        let Some((Token::Array(ranges), mut at)) = token(reply, 0)? else { return Ok(false) };
+        let Some((Token::Array(ranges), mut at)) = read_token(reply, 0)? else { return Ok(false) };
         for _ in 0..ranges {
-            let Some((Token::Array(parts), next)) = token(reply, at)? else { return Ok(false) };
-            let (Some((Token::Int(first), next)), true) = (token(reply, next)?, parts >= 3) else {
+            let Some((Token::Array(parts), next)) = read_token(reply, at)? else { return Ok(false) };
+            let (Some((Token::Int(first), next)), true) = (read_token(reply, next)?, parts >= 3) else {
                 return Ok(false);
             };
-            let Some((Token::Int(last), next)) = token(reply, next)? else { return Ok(false) };
+            let Some((Token::Int(last), next)) = read_token(reply, next)? else { return Ok(false) };
             at = next;
             let mut nodes = Vec::with_capacity(parts - 2);
             for _ in 2..parts {
@@ -244,13 +244,13 @@ impl ClusterTopology {
         at: usize,
         from: u16,
     ) -> Result<Option<(Option<u16>, usize)>, NotResp> {
-        let Some(end) = super::resp::skip(reply, at)? else { return Ok(None) };
-        let Some((Token::Array(n), next)) = token(reply, at)? else { return Ok(None) };
+        let Some(end) = super::resp::skip_reply(reply, at)? else { return Ok(None) };
+        let Some((Token::Array(n), next)) = read_token(reply, at)? else { return Ok(None) };
         if n < 2 {
             return Ok(None);
         }
-        let Some((host, next)) = token(reply, next)? else { return Ok(None) };
-        let Some((Token::Int(port), _)) = token(reply, next)? else { return Ok(None) };
+        let Some((host, next)) = read_token(reply, next)? else { return Ok(None) };
+        let Some((Token::Int(port), _)) = read_token(reply, next)? else { return Ok(None) };
         let host = match host {
             Token::Bulk(h) | Token::Simple(h) => String::from_utf8_lossy(h).into_owned(),
             _ => String::new(),
@@ -263,7 +263,7 @@ impl ClusterTopology {
             (true, Some(Endpoint::Tcp { host, .. })) => host.clone(),
             _ => host,
         };
-        Ok(Some((self.node(&host, port), end)))
+        Ok(Some((self.node_number(&host, port), end)))
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn start() -> ClusterTopology {
-        ClusterTopology::single(Endpoint::Tcp {
+        ClusterTopology::single_node(Endpoint::Tcp {
             host: "127.0.0.1".into(),
             address: "127.0.0.1:7000".parse().unwrap(),
         })
@@ -290,13 +290,13 @@ mod tests {
     #[test]
     fn moves_are_remembered_and_asks_are_not() {
         let mut t = start();
-        assert_eq!(t.redirected("3999 127.0.0.1:7001", 0, true), Some(1));
+        assert_eq!(t.follow_redirect("3999 127.0.0.1:7001", 0, true), Some(1));
         assert_eq!(t.primary_of(3999), 1);
-        assert_eq!(t.redirected("4000 127.0.0.1:7002", 0, false), Some(2));
+        assert_eq!(t.follow_redirect("4000 127.0.0.1:7002", 0, false), Some(2));
         assert_eq!(t.primary_of(4000), 0);
-        assert_eq!(t.redirected("4001 :7001", 0, true), Some(1));
-        assert_eq!(t.redirected("nonsense", 0, true), None);
-        assert_eq!(t.redirected("5 ::1:7003", 0, true), Some(3));
+        assert_eq!(t.follow_redirect("4001 :7001", 0, true), Some(1));
+        assert_eq!(t.follow_redirect("nonsense", 0, true), None);
+        assert_eq!(t.follow_redirect("5 ::1:7003", 0, true), Some(3));
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(t.take_slots(reply, 0), Ok(true));
         assert!(t.is_cluster());
         assert_eq!((t.primary_of(0), t.primary_of(8191), t.primary_of(8192)), (0, 0, 2));
-        assert_eq!(t.primaries(), 2);
+        assert_eq!(t.count_primaries(), 2);
         assert_eq!(t.reader_of(5, false), 1);
         assert_eq!(t.reader_of(9000, false), 2);
         assert_eq!(t.take_slots(b"+OK\r\n", 0), Ok(false));
@@ -318,10 +318,10 @@ mod tests {
     #[test]
     fn copies_of_one_node_are_read_in_turn() {
         let mut t = start();
-        assert_eq!(t.serving(true), [0]);
+        assert_eq!(t.serving_nodes(true), [0]);
         assert_eq!(t.take_copies([("127.0.0.1", 7001), ("127.0.0.1", 7002)].into_iter()), 2);
         assert!(!t.is_cluster());
-        assert_eq!((t.serving(false), t.serving(true)), (vec![0], vec![0, 1, 2]));
+        assert_eq!((t.serving_nodes(false), t.serving_nodes(true)), (vec![0], vec![0, 1, 2]));
         let mut read = |any: bool| (0..6).map(|_| t.reader_of(0, any)).collect::<Vec<_>>();
         assert_eq!(read(false).iter().filter(|n| **n == 1).count(), 3);
         assert!(!read(false).contains(&0));

@@ -3,7 +3,7 @@
 use super::cluster::key_slot;
 use super::command_templates::{Compiled, Key, Piece};
 use super::exchange::RedisExchange;
-use super::resp::{NotResp, Token, put_bulk, skip, token};
+use super::resp::{NotResp, Token, put_bulk, read_token, skip_reply};
 use super::state::RedisDriver;
 use dyno_db::command_traffic::command_words;
 use dyno_types::command::Traffic;
@@ -46,7 +46,8 @@ impl RedisDriver {
                 }
             }
         }
-        self.traffic.add(request, Traffic { sent: (out.len() - before) as u64, ..Traffic::default() });
+        self.traffic
+            .add_traffic(request, Traffic { sent: (out.len() - before) as u64, ..Traffic::default() });
     }
 
     /// The reply to a command of a command request, and the position after it.
@@ -56,7 +57,7 @@ impl RedisDriver {
         command: u32,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
-        let Some((found, next)) = token(input, 0)? else { return Ok(None) };
+        let Some((found, next)) = read_token(input, 0)? else { return Ok(None) };
         // An empty text is what a part of a value that is not there looks like.
         let is_empty = matches!(found, Token::Null | Token::Array(0) | Token::Map(0) | Token::Bulk(b""));
         let reads = self.own(&x.request, command).misses;
@@ -64,7 +65,7 @@ impl RedisDriver {
         let (outcome, end) = match found {
             Token::Error(text) => (self.fail(text), next),
             Token::Array(_) | Token::Map(_) | Token::Push(_) | Token::Attribute(_) => {
-                let Some(end) = skip(input, 0)? else { return Ok(None) };
+                let Some(end) = skip_reply(input, 0)? else { return Ok(None) };
                 (Outcome::Ok, end)
             }
             _ => match self.content.expected(&x.request) {
@@ -79,7 +80,7 @@ impl RedisDriver {
         };
         if self.content.follows(&x.request) {
             // `[cursor, [...]]`.
-            let cursor = match token(input, next)? {
+            let cursor = match read_token(input, next)? {
                 Some((Token::Bulk(text), _)) if outcome.is_ok() && matches!(found, Token::Array(_)) => {
                     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
                 }
@@ -89,7 +90,7 @@ impl RedisDriver {
         }
         x.records += u32::from(outcome.is_ok() && !missed);
         let (hits, misses) = (u64::from(reads && outcome.is_ok() && !missed), u64::from(missed));
-        self.traffic.add(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
+        self.traffic.add_traffic(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
         Ok(Some((outcome, end)))
     }
 }

@@ -4,7 +4,7 @@
 
 use super::cluster::key_slot;
 use super::exchange::RedisExchange;
-use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, token};
+use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, read_token};
 use super::state::RedisDriver;
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{Action, Change, DocumentFilter, FieldTest};
@@ -50,7 +50,7 @@ fn put_id(element: &Element<'_>, out: &mut Vec<u8>) {
     match (element.kind, element.as_i64(), element.as_str()) {
         (kind::STRING, _, Some(text)) => out.extend_from_slice(text.as_bytes()),
         (kind::DOCUMENT, ..) => {
-            let members = bson::elements(element.value).into_iter().flatten().flatten();
+            let members = bson::read_elements(element.value).into_iter().flatten().flatten();
             for (number, member) in members.enumerate() {
                 if number > 0 {
                     out.push(b':');
@@ -84,7 +84,7 @@ impl RedisDriver {
         let action = &self.content.shapes()[usize::from(request.shape)].action;
         if action.renders_documents() {
             self.content.document(request, command, &mut self.scratch);
-            if let Some(id) = bson::find(&self.scratch, "_id") {
+            if let Some(id) = bson::find_element(&self.scratch, "_id") {
                 put_id(&id, &mut self.batch_key);
             }
             return;
@@ -95,7 +95,7 @@ impl RedisDriver {
             let at = bson::open(&mut self.scratch);
             self.content.operand(request, command, operand, "_id", &mut self.scratch);
             bson::close(&mut self.scratch, at);
-            if let Some(id) = bson::find(&self.scratch, "_id") {
+            if let Some(id) = bson::find_element(&self.scratch, "_id") {
                 put_id(&id, &mut self.batch_key);
             }
         }
@@ -132,7 +132,7 @@ impl RedisDriver {
         x: &mut RedisExchange,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
-        let Some((found, next)) = token(input, 0)? else { return Ok(None) };
+        let Some((found, next)) = read_token(input, 0)? else { return Ok(None) };
         let action = &self.content.shapes()[usize::from(x.request.shape)].action;
         let insert = matches!(action, Action::Insert { .. });
         let none = match insert {

@@ -9,7 +9,7 @@ use super::command_templates::compile;
 use super::exchange::RedisExchange;
 use super::index::{INDEX_KEY, put_score};
 use super::options::{Index, ReadFrom, RecordLayout, RedisOptions};
-use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
+use super::resp::{NotResp, Token, put_bulk, put_command, read_token, skip_reply};
 use super::state::RedisDriver;
 use super::{documents, facts};
 use dyno_db::command_traffic::Unreported;
@@ -122,7 +122,7 @@ impl RedisDriver {
         command: u32,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
-        let Some((head, next)) = token(input, 0)? else { return Ok(None) };
+        let Some((head, next)) = read_token(input, 0)? else { return Ok(None) };
         let whole = match head {
             Token::Array(0) | Token::Map(0) | Token::Null => return Ok(Some((Outcome::NotFound, next))),
             Token::Error(text) => return Ok(Some((self.fail(text), next))),
@@ -133,7 +133,7 @@ impl RedisDriver {
                 }
                 return Ok(Some((Outcome::Ok, next)));
             }
-            Token::Array(_) | Token::Map(_) => skip(input, 0)?,
+            Token::Array(_) | Token::Map(_) => skip_reply(input, 0)?,
             _ => return Err(NotResp),
         };
         let Some(end) = whole else { return Ok(None) };
@@ -150,14 +150,14 @@ impl RedisDriver {
                 self.scratch.clear();
             }
             if fields == 0 {
-                if let Some((Token::Bulk(name), next)) = token(input, at)? {
+                if let Some((Token::Bulk(name), next)) = read_token(input, at)? {
                     self.scratch.extend_from_slice(name);
                     at = next;
                 }
             } else if verify || watched {
                 self.content.name(&x.request, number, &mut self.scratch);
             }
-            let Some((value, next)) = token(input, at)? else { return Err(NotResp) };
+            let Some((value, next)) = read_token(input, at)? else { return Err(NotResp) };
             if let Token::Bulk(value) = value {
                 found = true;
                 good &= !verify || self.content.verify(&x.request, &self.scratch, value);
@@ -193,8 +193,8 @@ impl RedisDriver {
 
     /// The index's reply to a scan: keeps the keys and says which records to ask for first.
     fn take_keys(&mut self, x: &mut RedisExchange, input: &[u8]) -> Result<Option<(Then, usize)>, NotResp> {
-        let Some(end) = skip(input, 0)? else { return Ok(None) };
-        let (count, mut at) = match token(input, 0)? {
+        let Some(end) = skip_reply(input, 0)? else { return Ok(None) };
+        let (count, mut at) = match read_token(input, 0)? {
             Some((Token::Array(n), next)) => (n, next),
             Some((Token::Error(text), _)) => return Ok(Some((Then::Finish(self.fail(text)), end))),
             _ => return Err(NotResp),
@@ -202,7 +202,7 @@ impl RedisDriver {
         x.more.keys.clear();
         x.more.ends.clear();
         for _ in 0..count {
-            let Some((Token::Bulk(key), next)) = token(input, at)? else { return Err(NotResp) };
+            let Some((Token::Bulk(key), next)) = read_token(input, at)? else { return Err(NotResp) };
             x.more.keys.extend_from_slice(key);
             x.more.ends.push(x.more.keys.len() as u32);
             at = next;
@@ -220,7 +220,7 @@ impl RedisDriver {
         if input.starts_with(OK) {
             return Ok(Some((Outcome::Ok, OK.len())));
         }
-        let Some((found, next)) = token(input, 0)? else { return Ok(None) };
+        let Some((found, next)) = read_token(input, 0)? else { return Ok(None) };
         Ok(Some(match found {
             Token::Simple(_) => (Outcome::Ok, next),
             Token::Int(n) => {
@@ -236,7 +236,7 @@ impl RedisDriver {
     fn fold(&mut self, x: &mut RedisExchange, command: u32, outcome: Outcome) -> Then {
         let scanned = x.request.verb == Verb::Scan && command > 0;
         if x.batched && !outcome.is_ok() {
-            x.more.batch.fail(command, outcome);
+            x.more.batch.note_failure(command, outcome);
         }
         match outcome {
             Outcome::Ok => x.records += u32::from(scanned || x.request.verb == Verb::Read),
@@ -267,7 +267,7 @@ impl RedisDriver {
             ("ASK", rest) => (rest, false),
             _ => return None,
         };
-        let Some(node) = self.topology.redirected(rest, 0, moved) else {
+        let Some(node) = self.topology.follow_redirect(rest, 0, moved) else {
             // The next answer names the same node, and by then its address is known.
             let again = Then::Again { outcome: Outcome::Unreachable, pause_ns: LOOK_NS };
             return self.topology.awaits_name().then_some(again);
@@ -282,10 +282,10 @@ impl RedisDriver {
         match input.first() {
             None => return Ok(Decoded::Need),
             Some(b'>') => {
-                return Ok(skip(input, 0)?.map_or(Decoded::Need, |used| Decoded::Push { used }));
+                return Ok(skip_reply(input, 0)?.map_or(Decoded::Need, |used| Decoded::Push { used }));
             }
             Some(b'-') => {
-                if let Some((Token::Error(text), used)) = token(input, 0)?
+                if let Some((Token::Error(text), used)) = read_token(input, 0)?
                     && let Some(then) = self.redirect(text)
                 {
                     return Ok(Decoded::Reply { used, then });
@@ -295,7 +295,7 @@ impl RedisDriver {
         }
         let found = match (x.request.verb, command) {
             (Verb::Topology, _) => {
-                let Some(used) = skip(input, 0)? else { return Ok(Decoded::Need) };
+                let Some(used) = skip_reply(input, 0)? else { return Ok(Decoded::Need) };
                 let taken = self.topology.take_slots(&input[..used], 0)?;
                 // Who serves the slots of a name that is not known yet is asked once more.
                 self.stale = self.topology.awaits_name();
@@ -323,11 +323,11 @@ impl Driver for RedisDriver {
     type Exchange = RedisExchange;
 
     fn endpoints(&self) -> &[Endpoint] {
-        self.topology.endpoints()
+        self.topology.known_endpoints()
     }
 
     fn wanted(&self) -> Vec<u16> {
-        self.topology.serving(self.options.reads != ReadFrom::Primary)
+        self.topology.serving_nodes(self.options.reads != ReadFrom::Primary)
     }
 
     fn hello(&mut self, _node: u16, _connection: u32, out: &mut Vec<u8>) -> bool {
@@ -385,7 +385,7 @@ impl Driver for RedisDriver {
 
     fn batch_outcome(&self, x: &RedisExchange, number: u32, outcome: Outcome) -> Outcome {
         // Answered to the end: each has its own. Cut short: it is unknown which were done.
-        if x.waiting == 0 { x.more.batch.outcome(number) } else { outcome }
+        if x.waiting == 0 { x.more.batch.request_outcome(number) } else { outcome }
     }
 
     #[inline]
@@ -396,12 +396,12 @@ impl Driver for RedisDriver {
             return if primary { 0 } else { self.topology.reader_of(0, any) };
         }
         if x.request.verb == Verb::Topology {
-            return self.topology.any();
+            return self.topology.next_node();
         }
         let slot = match x.request.verb {
             Verb::Command => match self.own_slot(&x.request, command) {
                 Some(slot) => slot,
-                None => return self.topology.any(),
+                None => return self.topology.next_node(),
             },
             _ => self.slot_of(x, command),
         };
@@ -436,7 +436,7 @@ impl Driver for RedisDriver {
     }
 
     fn skip(&mut self, input: &[u8]) -> Decoded {
-        match skip(input, 0) {
+        match skip_reply(input, 0) {
             Ok(None) => Decoded::Need,
             Ok(Some(used)) if input[0] == b'>' => Decoded::Push { used },
             Ok(Some(used)) => Decoded::Reply { used, then: Then::Wait },
@@ -461,7 +461,7 @@ impl Driver for RedisDriver {
     }
 
     fn again(&mut self, _: &mut RedisExchange) -> Option<u16> {
-        (!self.topology.awaits_name()).then(|| self.topology.any())
+        (!self.topology.awaits_name()).then(|| self.topology.next_node())
     }
 
     fn patience_ns(&self) -> u64 {

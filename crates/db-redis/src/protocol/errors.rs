@@ -3,7 +3,7 @@
 use dyno_types::Outcome;
 
 /// Sorts an error reply (without its leading `-`) into an outcome by its first word.
-pub fn classify(text: &[u8]) -> Outcome {
+pub fn classify_error(text: &[u8]) -> Outcome {
     let code = text.split(|&b| b == b' ').next().unwrap_or_default();
     match code {
         b"OOM" => Outcome::OutOfMemory,
@@ -46,7 +46,7 @@ mod tests {
             ("ERR something else", Outcome::ServerError),
         ];
         for (text, outcome) in cases {
-            assert_eq!(classify(text.as_bytes()), outcome, "{text}");
+            assert_eq!(classify_error(text.as_bytes()), outcome, "{text}");
         }
     }
 }

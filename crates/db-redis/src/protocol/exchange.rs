@@ -68,7 +68,7 @@ impl Batch {
     }
 
     /// Purpose of a command.
-    pub fn part(&self, command: u32) -> BatchPart<'_> {
+    pub fn command_part(&self, command: u32) -> BatchPart<'_> {
         let command = command as usize;
         match self.record_of(command) {
             None => BatchPart::Index,
@@ -88,7 +88,7 @@ impl Batch {
     }
 
     /// A command has failed.
-    pub fn fail(&mut self, command: u32, outcome: Outcome) {
+    pub fn note_failure(&mut self, command: u32, outcome: Outcome) {
         let failed = match self.record_of(command as usize) {
             Some(one) => std::slice::from_mut(&mut self.requests[one]),
             None => &mut self.requests[..],
@@ -97,7 +97,7 @@ impl Batch {
     }
 
     /// Outcome of request number `number`.
-    pub fn outcome(&self, number: u32) -> Outcome {
+    pub fn request_outcome(&self, number: u32) -> Outcome {
         self.requests[number as usize].1
     }
 }
@@ -110,11 +110,14 @@ mod tests {
     fn a_record_fails_alone_but_the_index_fails_all() {
         let mut batch = Batch::default();
         batch.begin(&[Request::default(); 3], true);
-        batch.fail(1, Outcome::OutOfMemory);
-        assert_eq!([0, 1, 2].map(|n| batch.outcome(n)), [Outcome::Ok, Outcome::OutOfMemory, Outcome::Ok]);
-        batch.fail(3, Outcome::ReadOnly);
+        batch.note_failure(1, Outcome::OutOfMemory);
+        assert_eq!(
+            [0, 1, 2].map(|n| batch.request_outcome(n)),
+            [Outcome::Ok, Outcome::OutOfMemory, Outcome::Ok]
+        );
+        batch.note_failure(3, Outcome::ReadOnly);
         let expected = [Outcome::ReadOnly, Outcome::OutOfMemory, Outcome::ReadOnly];
-        assert_eq!([0, 1, 2].map(|n| batch.outcome(n)), expected);
+        assert_eq!([0, 1, 2].map(|n| batch.request_outcome(n)), expected);
     }
 
     #[test]
@@ -122,8 +125,11 @@ mod tests {
         for (indexed, command) in [(true, 6), (false, 5)] {
             let mut batch = Batch::default();
             batch.begin(&[Request::default(); 3], indexed);
-            batch.fail(command, Outcome::ReadOnly);
-            assert_eq!([0, 1, 2].map(|n| batch.outcome(n)), [Outcome::Ok, Outcome::Ok, Outcome::ReadOnly]);
+            batch.note_failure(command, Outcome::ReadOnly);
+            assert_eq!(
+                [0, 1, 2].map(|n| batch.request_outcome(n)),
+                [Outcome::Ok, Outcome::Ok, Outcome::ReadOnly]
+            );
         }
     }
 }

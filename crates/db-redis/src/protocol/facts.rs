@@ -1,9 +1,9 @@
 //! The greeting of a connection, and the questions asked of a server before a run: who it is, and its slots.
 
 use super::cluster::ClusterTopology;
-use super::errors::classify;
+use super::errors::classify_error;
 use super::options::{ReadFrom, RedisOptions};
-use super::resp::{Token, put_command, skip, token};
+use super::resp::{Token, put_command, read_token, skip_reply};
 use dyno_db::probe::FactsStep;
 use dyno_types::limits::GREETING_BYTES;
 use dyno_types::{GreetingStep, Outcome};
@@ -63,17 +63,17 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
     // A user who may not send PING, or whose server does not know it, has been answered all the same.
     let is_ping = parts(options).nth(usize::from(reply)) == Some(AnswerPart::Ping);
     let is_answer = |text: &[u8]| text.starts_with(b"NOPERM") || text.starts_with(b"ERR unknown command");
-    match skip(input, 0) {
+    match skip_reply(input, 0) {
         Err(_) => not_redis(),
         Ok(None) if input.len() > GREETING_BYTES => {
             let words = format!("its reply to the greeting is longer than {GREETING_BYTES} bytes");
             GreetingStep::Refused(Outcome::Protocol, words)
         }
         Ok(None) => GreetingStep::Need,
-        Ok(Some(used)) => match token(input, 0) {
+        Ok(Some(used)) => match read_token(input, 0) {
             Ok(Some((Token::Error(text), _))) if !(is_ping && is_answer(text)) => {
                 let words = String::from_utf8_lossy(text).into_owned();
-                GreetingStep::Refused(classify(text), words)
+                GreetingStep::Refused(classify_error(text), words)
             }
             _ => GreetingStep::Reply { used, more: usize::from(reply) + 1 < parts(options).count() },
         },
@@ -98,7 +98,7 @@ impl RedisFacts {
     }
 
     /// Product and version: `Redis 7.0.15`, `Valkey 8.0.1`, `Dragonfly 1.2.3`.
-    pub fn product(&self) -> String {
+    pub fn product_name(&self) -> String {
         for (key, name) in [("dragonfly_version", "Dragonfly"), ("valkey_version", "Valkey")] {
             if let Some(version) = self.get(key) {
                 return format!("{name} {}", version.trim_start_matches("df-"));
@@ -119,7 +119,7 @@ impl RedisFacts {
     }
 
     /// Reads greeting and answers from the start of everything received; fills `topology` for a cluster.
-    pub fn take(
+    pub fn read_answers(
         options: &RedisOptions,
         topology: &mut ClusterTopology,
         input: &[u8],
@@ -133,12 +133,12 @@ impl RedisFacts {
                 GreetingStep::Reply { used, .. } => at += used,
             }
         }
-        let info = match (skip(input, at), token(input, at)) {
+        let info = match (skip_reply(input, at), read_token(input, at)) {
             (Err(_), _) | (_, Err(_)) => return Self::not_redis(&input[at..]),
             (Ok(Some(end)), Ok(Some((Token::Bulk(text), _)))) => {
                 (String::from_utf8_lossy(text).into_owned(), end)
             }
-            (Ok(Some(end)), Ok(Some((Token::Error(text), _)))) => match classify(text) {
+            (Ok(Some(end)), Ok(Some((Token::Error(text), _)))) => match classify_error(text) {
                 // A user without the right to ask for INFO may still run the workload.
                 Outcome::Forbidden if text.starts_with(b"NOPERM") => (String::new(), end),
                 outcome => return FactsStep::Refused(outcome, String::from_utf8_lossy(text).into_owned()),
@@ -201,16 +201,16 @@ impl RedisFacts {
     }
 
     fn take_slots(topology: &mut ClusterTopology, input: &[u8], facts: &mut RedisFacts) -> FactsStep {
-        match skip(input, 0) {
+        match skip_reply(input, 0) {
             Ok(None) => FactsStep::Need,
             Err(_) => Self::not_redis(input),
             Ok(Some(end)) => match topology.take_slots(&input[..end], 0) {
                 Ok(true) => {
-                    facts.primaries = Some(topology.primaries());
+                    facts.primaries = Some(topology.count_primaries());
                     FactsStep::Done
                 }
                 _ => {
-                    let words = match token(input, 0) {
+                    let words = match read_token(input, 0) {
                         Ok(Some((Token::Error(text), _))) => String::from_utf8_lossy(text).into_owned(),
                         _ => "it has no slots assigned".into(),
                     };
@@ -263,8 +263,8 @@ mod tests {
             let input =
                 "+OK\r\n".repeat(parts(&options).count()) + "-NOPERM this user has no permissions\r\n";
             let endpoint = dyno_types::Endpoint::Unix("/s".into());
-            let (mut topology, mut facts) = (ClusterTopology::single(endpoint), RedisFacts::default());
-            RedisFacts::take(&options, &mut topology, input.as_bytes(), &mut facts)
+            let (mut topology, mut facts) = (ClusterTopology::single_node(endpoint), RedisFacts::default());
+            RedisFacts::read_answers(&options, &mut topology, input.as_bytes(), &mut facts)
         };
         assert_eq!(took("redis://h:1"), FactsStep::Done);
         match took("redis://h:1?reads=replica") {

@@ -23,7 +23,7 @@ pub mod resp;
 mod state;
 
 pub use cluster::{ClusterTopology, SLOTS, key_slot};
-pub use errors::classify;
+pub use errors::classify_error;
 pub use exchange::RedisExchange;
 pub use facts::RedisFacts;
 pub use options::{Index, ReadFrom, RecordLayout, RedisOptions};

@@ -129,7 +129,7 @@ impl RedisOptions {
         }
         for pair in query.split('&').filter(|p| !p.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
-            options.set(&decode(key)?, &decode(value)?)?;
+            options.set_option(&decode(key)?, &decode(value)?)?;
         }
         options.check()?;
         Ok(options)
@@ -138,7 +138,7 @@ impl RedisOptions {
     fn take_hosts(&mut self, place: &str) -> Result<(), Refused> {
         let (hosts, database) = place.split_once('/').unwrap_or((place, ""));
         if !database.is_empty() {
-            self.set("db", database)?;
+            self.set_option("db", database)?;
         }
         let hosts = if hosts.is_empty() { "127.0.0.1" } else { hosts };
         self.addresses = hosts.split(',').map(host_and_port).collect::<Result<_, _>>()?;
@@ -146,7 +146,7 @@ impl RedisOptions {
     }
 
     /// Sets one option by its name, as in a URI's query.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Refused> {
+    pub fn set_option(&mut self, key: &str, value: &str) -> Result<(), Refused> {
         let truth = || match value {
             "true" | "1" | "yes" => Some(true),
             "false" | "0" | "no" => Some(false),

@@ -74,7 +74,7 @@ fn length(text: &[u8], limit: usize) -> Result<Option<usize>, NotResp> {
 
 /// Reads the token at `at`.
 #[inline]
-pub fn token(input: &[u8], at: usize) -> FoundToken<'_> {
+pub fn read_token(input: &[u8], at: usize) -> FoundToken<'_> {
     let Some(&kind) = input.get(at) else { return Ok(None) };
     if !matches!(
         kind,
@@ -139,7 +139,7 @@ fn blob<'a>(input: &'a [u8], kind: u8, text: &[u8], next: usize) -> FoundToken<'
 }
 
 /// The position after the whole reply that begins at `at`; `None` if it is not complete.
-pub fn skip(input: &[u8], at: usize) -> Result<Option<usize>, NotResp> {
+pub fn skip_reply(input: &[u8], at: usize) -> Result<Option<usize>, NotResp> {
     skip_within(input, at, REPLY_BYTES)
 }
 
@@ -148,7 +148,7 @@ fn skip_within(input: &[u8], at: usize, most: usize) -> Result<Option<usize>, No
     let (begun, mut at, mut left) = (at, at, 1usize);
     let mut aggregates = 0usize;
     while left > 0 {
-        let Some((found, next)) = token(input, at)? else { return Ok(None) };
+        let Some((found, next)) = read_token(input, at)? else { return Ok(None) };
         at = next;
         left -= 1;
         let parts = match found {
@@ -175,7 +175,7 @@ pub struct ErrorReply(String);
 
 impl ErrorReply {
     /// The code, such as `READONLY`.
-    pub fn code(&self) -> &str {
+    pub fn error_code(&self) -> &str {
         self.0.split(' ').next().unwrap_or_default()
     }
 }
@@ -195,7 +195,7 @@ pub enum RespReply {
 
 impl RespReply {
     /// The text; empty for what is none.
-    pub fn text(&self) -> &str {
+    pub fn as_text(&self) -> &str {
         match self {
             RespReply::Text(text) => text,
             _ => "",
@@ -207,7 +207,7 @@ impl RespReply {
 ///
 /// # Errors
 /// The bytes are not RESP, nest deeper than [`REPLY_DEPTH`], or would take more than `most` bytes of memory.
-pub fn reply(input: &[u8], most: usize) -> Result<Option<(RespReply, usize)>, NotResp> {
+pub fn read_reply(input: &[u8], most: usize) -> Result<Option<(RespReply, usize)>, NotResp> {
     match skip_within(input, 0, most)? {
         Some(_) => part(input, 0, REPLY_DEPTH, &mut { most }),
         None => Ok(None),
@@ -221,7 +221,7 @@ fn part(
     depth: usize,
     left: &mut usize,
 ) -> Result<Option<(RespReply, usize)>, NotResp> {
-    let Some((found, mut next)) = token(input, at)? else { return Ok(None) };
+    let Some((found, mut next)) = read_token(input, at)? else { return Ok(None) };
     *left = left.checked_sub(size_of::<RespReply>() + next - at).ok_or(NotResp)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let count = match found {
@@ -315,21 +315,21 @@ mod tests {
 
     #[test]
     fn tokens_of_both_versions() {
-        assert_eq!(token(b"+OK\r\n", 0), Ok(Some((Token::Simple(b"OK"), 5))));
-        assert_eq!(token(b"$3\r\nabc\r\n", 0), Ok(Some((Token::Bulk(b"abc"), 9))));
-        assert_eq!(token(b"$-1\r\n", 0), Ok(Some((Token::Null, 5))));
-        assert_eq!(token(b"%2\r\n", 0), Ok(Some((Token::Map(2), 4))));
-        assert_eq!(token(b"=7\r\ntxt:abc\r\n", 0), Ok(Some((Token::Bulk(b"abc"), 13))));
-        assert_eq!(token(b":-12\r\n", 0), Ok(Some((Token::Int(-12), 6))));
-        assert_eq!(token(b"HTTP/1.1 400", 0), Err(NotResp));
-        assert_eq!(token(b"$3\r\nabcde", 0), Err(NotResp));
-        assert_eq!(token(b"$99999999999\r\n", 0), Err(NotResp));
+        assert_eq!(read_token(b"+OK\r\n", 0), Ok(Some((Token::Simple(b"OK"), 5))));
+        assert_eq!(read_token(b"$3\r\nabc\r\n", 0), Ok(Some((Token::Bulk(b"abc"), 9))));
+        assert_eq!(read_token(b"$-1\r\n", 0), Ok(Some((Token::Null, 5))));
+        assert_eq!(read_token(b"%2\r\n", 0), Ok(Some((Token::Map(2), 4))));
+        assert_eq!(read_token(b"=7\r\ntxt:abc\r\n", 0), Ok(Some((Token::Bulk(b"abc"), 13))));
+        assert_eq!(read_token(b":-12\r\n", 0), Ok(Some((Token::Int(-12), 6))));
+        assert_eq!(read_token(b"HTTP/1.1 400", 0), Err(NotResp));
+        assert_eq!(read_token(b"$3\r\nabcde", 0), Err(NotResp));
+        assert_eq!(read_token(b"$99999999999\r\n", 0), Err(NotResp));
     }
 
     #[test]
     fn replies_have_a_length_that_is_believed() {
         for claim in ["$1099511627776\r\nabc", "*1099511627776\r\n:1\r\n", "%1099511627776\r\n:1\r\n"] {
-            assert_eq!(skip(claim.as_bytes(), 0), Err(NotResp), "{claim}");
+            assert_eq!(skip_reply(claim.as_bytes(), 0), Err(NotResp), "{claim}");
         }
         // A list that has as many parts as may be, and goes on and on.
         let endless = [b"*500000000\r\n".as_slice(), &b":1\r\n".repeat(100)].concat();
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn replies_are_read_with_what_they_hold() {
         let text = |text: &str| RespReply::Text(text.into());
-        let read = |bytes: &[u8]| reply(bytes, 1 << 20);
+        let read = |bytes: &[u8]| read_reply(bytes, 1 << 20);
         let list = RespReply::List(vec![
             text("abc"),
             text("-7"),
@@ -353,29 +353,29 @@ mod tests {
         assert_eq!(read(&[&bytes[..], b"+more"].concat()), Ok(Some((list, bytes.len()))));
         (0..bytes.len()).for_each(|cut| assert_eq!(read(&bytes[..cut]), Ok(None), "cut at {cut}"));
         let Ok(Some((RespReply::Error(refused), 9))) = read(b"-ERR no\r\n") else { panic!("an error reply") };
-        assert_eq!((refused.code(), refused.to_string().as_str()), ("ERR", "ERR no"));
+        assert_eq!((refused.error_code(), refused.to_string().as_str()), ("ERR", "ERR no"));
     }
 
     #[test]
     fn a_reply_takes_no_more_memory_than_is_believed() {
         let most = 10_000;
         let nested = |depth: usize| [&b"*1\r\n".repeat(depth)[..], b":1\r\n"].concat();
-        assert!(reply(&nested(REPLY_DEPTH), most).is_ok_and(|read| read.is_some()));
-        assert_eq!(reply(&nested(REPLY_DEPTH + 1), most), Err(NotResp));
+        assert!(read_reply(&nested(REPLY_DEPTH), most).is_ok_and(|read| read.is_some()));
+        assert_eq!(read_reply(&nested(REPLY_DEPTH + 1), most), Err(NotResp));
         let long = |count: usize| [format!("*{count}\r\n").as_bytes(), &b"_\r\n".repeat(count)].concat();
         let fits = most / (size_of::<RespReply>() + 3) - 1;
-        assert!(reply(&long(fits), most).is_ok_and(|read| read.is_some()));
-        assert_eq!(reply(&long(fits + 1), most), Err(NotResp));
+        assert!(read_reply(&long(fits), most).is_ok_and(|read| read.is_some()));
+        assert_eq!(read_reply(&long(fits + 1), most), Err(NotResp));
         // Bytes that are not there are not believed.
-        assert_eq!(reply(b"$1000\r\nabc", most), Ok(None));
+        assert_eq!(read_reply(b"$1000\r\nabc", most), Ok(None));
     }
 
     #[test]
     fn nested_replies_are_skipped_whole() {
         let reply = b"*2\r\n*1\r\n:1\r\n%1\r\n+a\r\n|1\r\n+k\r\n+v\r\n$1\r\nx\r\n";
-        assert_eq!(skip(reply, 0), Ok(Some(reply.len())));
+        assert_eq!(skip_reply(reply, 0), Ok(Some(reply.len())));
         for cut in 0..reply.len() {
-            assert_eq!(skip(&reply[..cut], 0), Ok(None), "cut at {cut}");
+            assert_eq!(skip_reply(&reply[..cut], 0), Ok(None), "cut at {cut}");
         }
     }
 
@@ -384,20 +384,20 @@ mod tests {
         fn what_is_written_is_read(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..8)) {
             let mut out = Vec::new();
             put_command(&mut out, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            let (head, mut at) = token(&out, 0).unwrap().unwrap();
+            let (head, mut at) = read_token(&out, 0).unwrap().unwrap();
             prop_assert_eq!(head, Token::Array(parts.len()));
             for part in &parts {
-                let (found, next) = token(&out, at).unwrap().unwrap();
+                let (found, next) = read_token(&out, at).unwrap().unwrap();
                 prop_assert_eq!(found, Token::Bulk(part));
                 at = next;
             }
             prop_assert_eq!(at, out.len());
-            prop_assert_eq!(skip(&out, 0), Ok(Some(out.len())));
+            prop_assert_eq!(skip_reply(&out, 0), Ok(Some(out.len())));
         }
 
         #[test]
         fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = skip(&bytes, 0);
+            let _ = skip_reply(&bytes, 0);
         }
 
         #[test]

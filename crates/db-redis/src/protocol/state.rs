@@ -2,7 +2,7 @@
 
 use super::cluster::ClusterTopology;
 use super::command_templates::Compiled;
-use super::errors::classify;
+use super::errors::classify_error;
 use super::options::RedisOptions;
 use dyno_db::command_traffic::Unreported;
 use dyno_types::{Content, Outcome};
@@ -33,7 +33,7 @@ impl RedisDriver {
     pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
         self.error.clear();
         self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
-        let outcome = classify(text);
+        let outcome = classify_error(text);
         // A demoted primary and a torn cluster both mean that the map is out of date.
         self.stale |=
             self.topology.is_cluster() && matches!(outcome, Outcome::ClusterDown | Outcome::ReadOnly);

@@ -34,7 +34,10 @@ impl ProcessGroup<'_> {
     ///
     /// # Errors
     /// Returns the last reason, once time is over or the caller no longer waits.
-    pub fn until(&self, mut step: impl FnMut() -> Result<(), ClusterError>) -> Result<(), ClusterError> {
+    pub fn retry_until_ready(
+        &self,
+        mut step: impl FnMut() -> Result<(), ClusterError>,
+    ) -> Result<(), ClusterError> {
         let patience = Duration::from_nanos(self.spec.ready_within.0);
         let begun = Instant::now();
         loop {
@@ -53,7 +56,7 @@ impl ProcessGroup<'_> {
     ///
     /// # Errors
     /// Names the first process and the topology.
-    pub fn take(&self, step: impl FnOnce(&Self) -> Result<(), ClusterError>) -> Result<(), LocalError> {
+    pub fn take_step(&self, step: impl FnOnce(&Self) -> Result<(), ClusterError>) -> Result<(), LocalError> {
         let failed =
             |why| LocalError::failed(format!("{} {:?}", self.nodes[0].name, self.spec.topology), why);
         if self.spec.topology == Topology::Single { Ok(()) } else { step(self).map_err(failed) }
@@ -64,7 +67,7 @@ impl ProcessGroup<'_> {
 /// for then fails at once.
 ///
 /// # Errors
-/// As [`Group::take`]; says so where the caller no longer waited.
+/// As [`Group::take_step`]; says so where the caller no longer waited.
 pub fn with_all(
     groups: &[ProcessGroup<'_>],
     step: impl Fn(&ProcessGroup<'_>) -> Result<(), ClusterError> + Sync,
@@ -76,7 +79,7 @@ pub fn with_all(
     }
     let stopping = || control.is_some_and(Control::stopping);
     let formed = std::thread::scope(|scope| {
-        let forming = scope.spawn(|| groups.iter().try_for_each(|group| group.take(&step)));
+        let forming = scope.spawn(|| groups.iter().try_for_each(|group| group.take_step(&step)));
         while !forming.is_finished() {
             if stopping() {
                 end();

@@ -26,7 +26,7 @@ impl PreCheck {
     }
 
     /// On how many hosts copies are. Said, not demanded: a demonstration runs on one machine.
-    pub fn hosts(mut hosts: Vec<String>, copies: usize) -> Self {
+    pub fn count_hosts(mut hosts: Vec<String>, copies: usize) -> Self {
         hosts.sort_unstable();
         hosts.dedup();
         let words = match hosts.len() >= copies {
@@ -59,7 +59,7 @@ pub enum DatabaseError {
 
 impl DatabaseError {
     /// Reports a reply that lacks what was asked for.
-    pub fn incomplete(words: impl Into<String>) -> Self {
+    pub fn incomplete_reply(words: impl Into<String>) -> Self {
         DatabaseError::Incomplete(words.into())
     }
 }
@@ -134,7 +134,7 @@ pub fn until_gone(mut remove: impl FnMut() -> Result<bool, DatabaseError>) -> Re
     let begun = Instant::now();
     while remove()? {
         if begun.elapsed() > LATE_WRITES {
-            return Err(DatabaseError::incomplete("something still writes the records of this proof"));
+            return Err(DatabaseError::incomplete_reply("something still writes the records of this proof"));
         }
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -175,7 +175,7 @@ pub trait IngestClient: Send {
 
     /// Content that a copy holds of a record that is there as it was sent.
     fn content(&self, records: &Records, worker: u32, number: u64) -> Vec<u8> {
-        records.value(worker, number).into_bytes()
+        records.record_value(worker, number).into_bytes()
     }
 
     /// Contents of records, in their order; `None` for what is not there.

@@ -35,7 +35,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Adds the next records of a worker.
-    pub fn add(&mut self, worker: u32, from: u64, to: u64, status: RecordStatus) {
+    pub fn add_records(&mut self, worker: u32, from: u64, to: u64, status: RecordStatus) {
         if from == to {
             return;
         }
@@ -52,7 +52,7 @@ impl Ledger {
     }
 
     /// Ranges, by worker and number once merged.
-    pub fn ranges(&self) -> &[StatusRange] {
+    pub fn merged_ranges(&self) -> &[StatusRange] {
         &self.ranges
     }
 
@@ -69,16 +69,16 @@ mod tests {
     #[test]
     fn neighbours_are_one_range() {
         let mut ledger = Ledger::default();
-        ledger.add(0, 0, 10, RecordStatus::Acknowledged);
-        ledger.add(0, 10, 20, RecordStatus::Acknowledged);
-        ledger.add(0, 20, 25, RecordStatus::Indeterminate);
-        ledger.add(0, 25, 25, RecordStatus::Failed);
+        ledger.add_records(0, 0, 10, RecordStatus::Acknowledged);
+        ledger.add_records(0, 10, 20, RecordStatus::Acknowledged);
+        ledger.add_records(0, 20, 25, RecordStatus::Indeterminate);
+        ledger.add_records(0, 25, 25, RecordStatus::Failed);
         let mut other = Ledger::default();
-        other.add(1, 0, 5, RecordStatus::Acknowledged);
+        other.add_records(1, 0, 5, RecordStatus::Acknowledged);
         other.merge(ledger);
-        assert_eq!(other.ranges().len(), 3);
+        assert_eq!(other.merged_ranges().len(), 3);
         assert_eq!(
-            other.ranges()[0],
+            other.merged_ranges()[0],
             StatusRange { worker: 0, from: 0, to: 20, status: RecordStatus::Acknowledged }
         );
         assert_eq!(

@@ -56,14 +56,14 @@ impl IngestPlan {
     pub const ALONE: Duration = Duration::from_secs(10);
 
     /// Recipe by which its records are made.
-    pub fn contents(&self) -> Records {
+    pub fn record_recipe(&self) -> Records {
         let (run, bytes, indexes, seed) = (self.run.clone(), self.record_bytes, self.indexes, self.seed);
         let pocdriver = self.pocdriver.as_ref().map(|config| Arc::new(Template::new(config)));
         Records { run, bytes, indexes, seed, pocdriver }
     }
 
     /// Records of a worker; very many if their number is not fixed.
-    pub fn share(&self, worker: u32) -> u64 {
+    pub fn worker_share(&self, worker: u32) -> u64 {
         let workers = u64::from(self.workers);
         // Below what an embedded store's keys can hold.
         let many = 1 << 39;
@@ -71,13 +71,13 @@ impl IngestPlan {
     }
 
     /// From a worker's batch to its next, as the rate has it: all workers may wait for that long at once.
-    pub fn gap(&self) -> Duration {
+    pub fn batch_gap(&self) -> Duration {
         let seconds = self.rate.map_or(0.0, |rate| self.batch as f64 * f64::from(self.workers) / rate);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
     /// Bytes of a record as they are sent: names, scores and protocol left out.
-    pub fn size(&self) -> usize {
+    pub fn record_size(&self) -> usize {
         self.record_bytes
     }
 }

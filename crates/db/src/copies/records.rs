@@ -1,6 +1,6 @@
 //! Records that can be made again from worker and number.
 
-use dyno_types::rng::{Purpose, Stream, mix};
+use dyno_types::rng::{Purpose, Stream, mix_bits};
 use dyno_workload::pocdriver::Template;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,17 +25,17 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 impl Records {
     fn stream(&self, worker: u32, number: u64) -> Stream {
-        let seed = mix(self.seed ^ mix(u64::from(worker) + 1));
+        let seed = mix_bits(self.seed ^ mix_bits(u64::from(worker) + 1));
         Stream::new(seed, number, Purpose::Value)
     }
 
     /// The name of a record.
-    pub fn key(&self, worker: u32, number: u64) -> String {
+    pub fn record_key(&self, worker: u32, number: u64) -> String {
         format!("proof:{}:{worker}:{number}", self.run)
     }
 
     /// The value of a record: letters that do not compress to less than six bits each.
-    pub fn value(&self, worker: u32, number: u64) -> String {
+    pub fn record_value(&self, worker: u32, number: u64) -> String {
         let mut stream = self.stream(worker, number);
         let mut out = String::with_capacity(self.bytes);
         while out.len() < self.bytes {
@@ -49,23 +49,23 @@ impl Records {
     }
 
     /// The collection of a run's own, where there are collections.
-    pub fn collection(&self) -> String {
+    pub fn run_collection(&self) -> String {
         format!("proof_{}", self.run)
     }
 
     /// A pattern of the names of all records and indexes, where these are keys.
-    pub fn keys(&self) -> String {
+    pub fn key_pattern(&self) -> String {
         format!("proof:{}:*", self.run)
     }
 
     /// The name of an index.
-    pub fn index(&self, index: usize) -> String {
+    pub fn index_name(&self, index: usize) -> String {
         format!("proof:{}:index:{index}", self.run)
     }
 
     /// Number that an index sorts the record by.
-    pub fn score(&self, worker: u32, number: u64, index: usize) -> u64 {
-        mix(self.seed ^ mix(u64::from(worker) << 32 ^ number) ^ index as u64) >> 20
+    pub fn index_score(&self, worker: u32, number: u64, index: usize) -> u64 {
+        mix_bits(self.seed ^ mix_bits(u64::from(worker) << 32 ^ number) ^ index as u64) >> 20
     }
 }
 
@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn content_is_a_function_of_its_number() {
         let records = Records { run: "r".into(), bytes: 25, indexes: 2, seed: 1, pocdriver: None };
-        assert_eq!(records.value(0, 7), records.value(0, 7));
-        assert_eq!(records.value(0, 7).len(), 25);
-        assert_ne!(records.value(0, 7), records.value(1, 7));
-        assert_ne!(records.value(0, 7), records.value(0, 8));
-        assert_eq!(records.key(3, 9), "proof:r:3:9");
-        assert_ne!(records.score(0, 1, 0), records.score(0, 1, 1));
+        assert_eq!(records.record_value(0, 7), records.record_value(0, 7));
+        assert_eq!(records.record_value(0, 7).len(), 25);
+        assert_ne!(records.record_value(0, 7), records.record_value(1, 7));
+        assert_ne!(records.record_value(0, 7), records.record_value(0, 8));
+        assert_eq!(records.record_key(3, 9), "proof:r:3:9");
+        assert_ne!(records.index_score(0, 1, 0), records.index_score(0, 1, 1));
     }
 }

@@ -19,7 +19,7 @@ pub struct Sent {
 
 impl Sent {
     /// A record of so many bytes.
-    pub fn record(&mut self, bytes: u64) {
+    pub fn record_sent(&mut self, bytes: u64) {
         self.least_bytes = if self.records == 0 { bytes } else { self.least_bytes.min(bytes) };
         self.most_bytes = self.most_bytes.max(bytes);
         self.records += 1;
@@ -46,8 +46,8 @@ mod tests {
     #[test]
     fn sizes_of_what_was_sent_add_up() {
         let (mut one, mut other) = (Sent::default(), Sent::default());
-        [10, 30].into_iter().for_each(|bytes| one.record(bytes));
-        other.record(20);
+        [10, 30].into_iter().for_each(|bytes| one.record_sent(bytes));
+        other.record_sent(20);
         other.wire_bytes = 99;
         one.merge(Sent::default());
         one.merge(other);

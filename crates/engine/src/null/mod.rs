@@ -20,7 +20,8 @@ pub struct NullDriver {
 impl NullDriver {
     /// Renders with `content`.
     pub fn new(content: Arc<dyn Content>) -> Self {
-        let shapes = content.shapes().iter().map(|s| (s.action.renders_documents(), s.action.operands()));
+        let shapes =
+            content.shapes().iter().map(|s| (s.action.renders_documents(), s.action.rendered_operands()));
         NullDriver { endpoints: [nowhere()], shapes: shapes.collect(), content, scratch: Vec::new() }
     }
 
@@ -99,7 +100,7 @@ impl Driver for NullDriver {
             return out.push(1);
         }
         self.content.key(request, &mut self.scratch);
-        if request.verb.writes() {
+        if request.verb.changes_data() {
             for field in 0..self.content.fields(request) {
                 self.content.value(request, field, &mut self.scratch);
             }

@@ -4,7 +4,7 @@
 //! too: the queue is the time at which each server becomes free, counted in *working time*, which stands still during
 //! a stall.
 
-use dyno_types::rng::{Purpose, draw, unit};
+use dyno_types::rng::{Purpose, draw_at, unit_interval};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -68,7 +68,7 @@ impl SimServer {
         let service = match self.options.service {
             ServiceTime::Constant(ns) => ns,
             ServiceTime::Exponential(mean) => {
-                let u = unit(draw(self.options.seed, self.served, Purpose::Service));
+                let u = unit_interval(draw_at(self.options.seed, self.served, Purpose::Service));
                 (-(1.0 - u).ln() * mean).round() as u64
             }
         };

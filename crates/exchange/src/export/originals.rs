@@ -26,7 +26,7 @@ fn summary(run: &RunDir) -> Result<&Summary, ExportError> {
 }
 
 fn measured(run: &RunDir) -> Result<&Phase, ExportError> {
-    summary(run)?.measured().ok_or_else(|| lacking(run, "the run was cut off before it measured"))
+    summary(run)?.measured_phase().ok_or_else(|| lacking(run, "the run was cut off before it measured"))
 }
 
 fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {
@@ -223,7 +223,7 @@ pub fn wsf(run: &RunDir) -> Result<String, ExportError> {
         pairs => pairs.iter().map(|pair| pair.phases.as_slice()).collect(),
     };
     let all: Vec<_> = clients.iter().map(|phases| read_log(&client_log(phases))).collect();
-    Ok(kpi_text(&all, Some(&CombinedKpis::of(summary, &run.succeeded()?))))
+    Ok(kpi_text(&all, Some(&CombinedKpis::of(summary, &run.successes_by_second()?))))
 }
 
 /// The log of a bexhoma benchmarker: its header, which its evaluator asks for, and YCSB's report.

@@ -27,7 +27,7 @@ impl SourceRun {
 
     /// Measured phase.
     pub fn measured(&self) -> Option<&Phase> {
-        self.summary()?.measured()
+        self.summary()?.measured_phase()
     }
 
     /// Level of a factor.
@@ -37,7 +37,7 @@ impl SourceRun {
 
     /// Returns whether a figure that rests on these claims may be used: the run has come to its end, and none of them is invalid.
     pub fn is_usable(&self, claims: &[Claim]) -> bool {
-        self.summary().is_some_and(|summary| summary.verdict.of(claims) != Trust::Invalid)
+        self.summary().is_some_and(|summary| summary.verdict.trust_in(claims) != Trust::Invalid)
     }
 }
 
@@ -99,7 +99,8 @@ impl ExportSource {
         let experiment = ExperimentDir::open(path)?;
         self.name.clone_from(&experiment.name);
         for run in &experiment.runs {
-            let mut levels = experiment.cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
+            let mut levels =
+                experiment.find_cell(run.cell).map(|cell| cell.levels.clone()).unwrap_or_default();
             if let Some((name, value)) = run.point.split_once('=') {
                 levels.push((name.to_owned(), value.to_owned()));
             }

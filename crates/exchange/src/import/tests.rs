@@ -31,13 +31,13 @@ fn ycsb_with_status_lines_becomes_a_run() {
     let (_folder, run) = written(found);
     let summary = run.summary.as_ref().unwrap();
     assert_eq!(summary.started, "2026-11-21T03:30:19Z");
-    let phase = summary.measured().unwrap();
+    let phase = summary.measured_phase().unwrap();
     assert_eq!((phase.throughput, phase.arrivals), (49.5, 100));
     assert_eq!(phase.outcomes, BTreeMap::from([("ok".into(), 99), ("not_found".into(), 1)]));
     let read = phase.metrics[0].response.as_ref().unwrap();
     assert_eq!((read.mean_us, read.min_us, read.max_us), (10.5, Some(5.0), Some(40.0)));
     assert_eq!(read.percentiles_us.keys().collect::<Vec<_>>(), ["p95", "p99.9"]);
-    assert_eq!(run.succeeded().unwrap().into_values().collect::<Vec<_>>(), [40, 60]);
+    assert_eq!(run.successes_by_second().unwrap().into_values().collect::<Vec<_>>(), [40, 60]);
     let password = run.run.settings.iter().find(|s| s.key == "redis.password").unwrap();
     assert_eq!(password.value, "***");
     // What is not known is not in the file.
@@ -71,7 +71,10 @@ fn tables_become_courses() {
     assert!((mean - (50.0 * 300e3 + 100.0 * 150e3) / 150.0).abs() < 1e-6, "{mean}");
     let (_folder, run) = written(found);
     assert_eq!(run.phases[0].seconds, 10);
-    assert_eq!(run.succeeded().unwrap().into_values().collect::<Vec<_>>()[..6], [10, 10, 10, 10, 10, 20]);
+    assert_eq!(
+        run.successes_by_second().unwrap().into_values().collect::<Vec<_>>()[..6],
+        [10, 10, 10, 10, 10, 20]
+    );
     let series = std::fs::read_to_string(run.path.join("series.csv")).unwrap();
     let columns = dyno_rundir::series::HEADER.matches(',').count();
     assert!(series.lines().all(|line| line.matches(',').count() == columns), "{series}");

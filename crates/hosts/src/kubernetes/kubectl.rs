@@ -90,7 +90,7 @@ impl Kubectl {
 
     /// A command.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = child::command(&self.program);
+        let mut command = child::clean_command(&self.program);
         command.args(self.of_pod.map(|path| format!("--kubeconfig={path}")));
         command.args(&self.options).args(words).process_group(0);
         command
@@ -129,7 +129,7 @@ impl Kubectl {
             // A child that reads nothing more says why by itself.
             std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
         }
-        let told = bounded::output(child, OUTPUT_BYTES).map_err(KubectlError::Io)?;
+        let told = bounded::read_output(child, OUTPUT_BYTES).map_err(KubectlError::Io)?;
         if told.status.success() {
             return Ok(String::from_utf8_lossy(&told.stdout).into_owned());
         }

@@ -311,7 +311,7 @@ fn labelled(object: &mut Value, made: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_config::experiment::plan;
+    use dyno_config::experiment::read_plan;
 
     const SERVER: &str = "apiVersion: apps/v1
 kind: StatefulSet
@@ -369,7 +369,7 @@ data: {a: b}
         }
         let text =
             format!("server: {{kind: redis}}\nkubernetes: {{manifests: {}}}\n", folder.path().display());
-        let plan = plan(&text, "x.yaml", &[]).unwrap();
+        let plan = read_plan(&text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
         let made = crate::kubernetes::manifests::manifests(
             spec,

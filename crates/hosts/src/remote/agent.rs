@@ -39,7 +39,7 @@ type SharedOutput = Arc<Mutex<dyn Write + Send>>;
 /// Says a word, after what the log holds by now.
 fn say(output: &SharedOutput, word: &FromHost) -> io::Result<()> {
     let mut output = held(output);
-    for record in log::waiting() {
+    for record in log::take_waiting() {
         write_frame(&mut *output, &Frame::Message(&FromHost::Log(Box::new(record))))?;
     }
     write_frame(&mut *output, &Frame::Message(word))
@@ -109,7 +109,7 @@ pub fn agent(
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
     // The controller has read them.
-    log::want(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
+    log::set_filters(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
     let output: SharedOutput = Arc::new(Mutex::new(output));
     let dyno = env!("CARGO_PKG_VERSION").into();
     // The greeting comes first, before what the log holds.
@@ -244,7 +244,7 @@ fn look(spec: &ServerSpec) -> Result<FromHost, AgentError> {
     let (Some(asked), Some(path)) = (&spec.data.volume, &spec.data.path) else {
         return Err(AgentError::NoVolume);
     };
-    let path = path.of(0);
+    let path = path.of_process(0);
     let base =
         path.canonicalize().map_err(|source| AgentError::DataPath { path: path.to_owned(), source })?;
     let folder = volume::folder(&base, &asked.name);
@@ -430,7 +430,7 @@ impl Host {
         for uri in databases {
             match registry::parse(uri)
                 .map_err(TargetError::from)
-                .and_then(|target| target.look(&|| self.control.stopping()))
+                .and_then(|target| target.open_for_look(&|| self.control.stopping()))
             {
                 Ok(one) => opened.push(one),
                 Err(why) => {

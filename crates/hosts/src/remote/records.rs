@@ -1,7 +1,7 @@
 //! Records of the log that come from a worker or an agent.
 
 use crate::protocol::offset::Offset;
-use dyno_rundir::log::{Record, take};
+use dyno_rundir::log::{Record, take_record};
 use dyno_types::limits::LOG_WAITING;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ impl RemoteLogRecords {
         for mut record in self.waiting.drain(..) {
             record.unix_ns = record.unix_ns.saturating_add_signed(-offset_ns);
             record.source.clone_from(&self.source);
-            take(record);
+            take_record(record);
         }
     }
 }

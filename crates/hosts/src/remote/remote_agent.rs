@@ -163,7 +163,7 @@ impl RemoteAgent {
             marked,
             log: log.to_owned(),
         };
-        match agent.ask(&ToHost::Hello { protocol: PROTOCOL, log: log::wanted() }, SHORT, None) {
+        match agent.ask(&ToHost::Hello { protocol: PROTOCOL, log: log::written_filters() }, SHORT, None) {
             Ok(FromHost::Hello { protocol, environment, .. }) if protocol == PROTOCOL => {
                 agent.environment = *environment;
             }

@@ -64,7 +64,7 @@ impl SshHost {
     /// From an inventory's variables; `config` is given to `ssh -F`.
     pub fn new(host: &InventoryHost, config: Option<&Path>) -> Result<Self, RemoteError> {
         let wrong = |words: String| RemoteError::Failed { host: host.name.clone(), source: words.into() };
-        let destination = host.destination().to_owned();
+        let destination = host.ssh_destination().to_owned();
         if destination.is_empty() || destination.starts_with('-') {
             return Err(wrong(format!("{destination:?} is no name of a host")));
         }
@@ -92,15 +92,19 @@ impl SshHost {
     /// ssh with a command for the far shell; the words reach the program there as they are.
     pub fn command(&self, remote: &[&str]) -> Command {
         // The first value that ssh is told counts.
-        let mut command = child::command("ssh");
+        let mut command = child::clean_command("ssh");
         command.args(OPTIONS).args(&self.options).arg("--").arg(&self.destination).arg(shell::quoted(remote));
         command
     }
 
     /// The address that ssh uses, as its configuration has it.
     pub fn address(&self) -> Result<String, RemoteError> {
-        let told =
-            child::command("ssh").args(&self.options).arg("-G").arg("--").arg(&self.destination).output();
+        let told = child::clean_command("ssh")
+            .args(&self.options)
+            .arg("-G")
+            .arg("--")
+            .arg(&self.destination)
+            .output();
         let told = told.map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))?;
         let text = String::from_utf8_lossy(&told.stdout).into_owned();
         let name = text.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned);
@@ -215,7 +219,7 @@ mod tests {
 
     #[test]
     fn variables_become_options_and_words_stay_whole() {
-        let mut host = InventoryHost::named("db1");
+        let mut host = InventoryHost::named_host("db1");
         for (name, value) in [
             ("ansible_host", "10.0.0.1"),
             ("ansible_port", "2222"),

@@ -89,7 +89,7 @@ impl Launch<'_> {
         let failed = |e: std::io::Error| LocalError::failed(self.program.display(), e);
         let log = File::options().create(true).append(true).open(self.log);
         let log = log.map_err(|e| LocalError::failed(self.log.display(), e))?;
-        let mut command = child::command("/bin/sh");
+        let mut command = child::clean_command("/bin/sh");
         command.args(in_front(true, self.group, &self.guarded(machine)));
         command.arg(self.program).args(self.arguments).current_dir(self.folder);
         // Ctrl-C in a terminal goes to every process of the foreground group; the server must outlive the replies that
@@ -175,7 +175,7 @@ impl Confinement {
 
     /// The command that runs a program inside; standard input and output are the caller's to set.
     pub fn command(&self, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
-        let mut command = child::command("/bin/sh");
+        let mut command = child::clean_command("/bin/sh");
         command.args(in_front(false, self.group.as_ref(), &self.prefix)).arg(program).args(arguments);
         command
     }

@@ -82,7 +82,7 @@ impl Member {
                 0 => String::new(),
                 _ => ", killed by the kernel for want of memory (limits.memory)".to_owned(),
             };
-            let log = process::last_lines(&self.node.log(), LAST_LINES);
+            let log = process::last_lines(&self.node.log_path(), LAST_LINES);
             self.ended = Some(format!("{} has ended ({status}{memory}); {log}", self.node.name));
         }
         self.ended.clone()

@@ -27,7 +27,7 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
 
 /// The program: on PATH by its usual or given name, or at a path.
 pub fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
-    let name = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
+    let name = spec.program.clone().unwrap_or_else(|| spec.kind.program_name().into());
     let found = match name.components().count() {
         1 => machine.find(&name.display().to_string()),
         _ => name.canonicalize().ok().filter(|path| is_program(path)),
@@ -52,7 +52,7 @@ pub fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, L
 /// Returns the version that a kind's program, by its usual name or another, reports on this host; absent where it is not there or
 /// says nothing.
 pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine) -> Option<String> {
-    let name = other.unwrap_or(Path::new(kind.program()));
+    let name = other.unwrap_or(Path::new(kind.program_name()));
     let found = match name.components().count() {
         1 => machine.find(&name.display().to_string()),
         _ => Some(name.to_owned()).filter(|path| is_program(path)),
@@ -67,7 +67,7 @@ pub fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String, LocalE
 
 /// The first line of `--version`; a program that does not answer within five seconds has none.
 pub(super) fn version(program: &Path) -> String {
-    let mut command = child::command(program);
+    let mut command = child::clean_command(program);
     command
         .arg("--version")
         .stdin(Stdio::null())
@@ -145,7 +145,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
 /// Memory that each process is meant to take at most, as far as that is known.
 pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
     let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
-    let own = topology.memory().map_or(0, |total| spec.kind.rules().own_cache(total));
+    let own = topology.memory().map_or(0, |total| spec.kind.server_rules().own_cache(total));
     let of = |number: u32| match spec.part(number % spec.processes_each()) {
         part @ (Part::Config | Part::Router) if spec.limits.memory.is_none() => {
             server(spec.kind).cache_beside(part)

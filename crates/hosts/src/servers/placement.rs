@@ -325,7 +325,7 @@ pub fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> 
     let limits = spec.limits.memory.is_some();
     let text = match limits {
         true => format!("the limits of the servers add up to {asked}, {holder} has {there}"),
-        false if spec.cache.is_none() && spec.kind.rules().own_cache(0) > 0 => format!(
+        false if spec.cache.is_none() && spec.kind.server_rules().own_cache(0) > 0 => format!(
             "the caches of the servers may grow to {asked} together, {holder} has {there}: unless a size is given, each \
              {} may take half of the memory",
             spec.kind

@@ -174,7 +174,7 @@ impl Server {
                 _ => format!("{}-{port}", self.spec.kind),
             };
             let base = match (&self.spec.data.path, &self.filesystem) {
-                (Some(paths), None) => absolute(paths.of(i))?,
+                (Some(paths), None) => absolute(paths.of_process(i))?,
                 _ => self.base.clone(),
             };
             let node = ServerNode {
@@ -212,7 +212,7 @@ impl Server {
     fn prepare_storage(&mut self, work_dir: &Path) -> Result<(), LocalError> {
         let Some(image) = self.spec.data.image.clone() else { return Ok(()) };
         let folder = match &self.spec.data.path {
-            Some(paths) => absolute(paths.of(0))?,
+            Some(paths) => absolute(paths.of_process(0))?,
             None => work_dir.to_owned(),
         };
         let mark = self.journal.mark();
@@ -305,7 +305,7 @@ impl Server {
         facts.insert("program".to_owned(), self.program.display().to_string());
         facts.insert("version".to_owned(), self.version.clone());
         facts.insert("data".to_owned(), self.filesystem.clone().unwrap_or_else(|| "a folder".into()));
-        if let Some(on) = self.spec.kind.rules().journals(&self.spec, &self.version) {
+        if let Some(on) = self.spec.kind.server_rules().journals(&self.spec, &self.version) {
             facts.insert("journal".to_owned(), if on { "on" } else { "off" }.to_owned());
         }
         for (number, note) in self.notes.iter().enumerate() {

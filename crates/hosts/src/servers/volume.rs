@@ -38,7 +38,7 @@ pub struct FoundVolume {
 
 /// Returns whether a server writes to its disk only when it is told to, or at its end.
 pub fn is_still(server: &ServerSpec) -> bool {
-    !server.kind.rules().writes_while_serving(server)
+    !server.kind.server_rules().writes_while_serving(server)
 }
 
 /// A part of a volume: the data of one process.

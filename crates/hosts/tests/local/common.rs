@@ -133,13 +133,13 @@ fn admin(uri: &str) -> MongoAdmin {
 /// Inserts documents.
 pub fn insert(uri: &str, count: u32) {
     let inserted = admin(uri).run_on("lab", &|out| {
-        bson::string(out, "insert", "c");
-        bson::head(out, kind::ARRAY, "documents");
+        bson::put_string(out, "insert", "c");
+        bson::put_head(out, kind::ARRAY, "documents");
         let list = bson::open(out);
         for i in 0..count {
-            bson::item(out, kind::DOCUMENT, i);
+            bson::put_item_head(out, kind::DOCUMENT, i);
             let document = bson::open(out);
-            bson::int32(out, "n", i as i32);
+            bson::put_int32(out, "n", i as i32);
             bson::close(out, document);
         }
         bson::close(out, list);
@@ -149,14 +149,15 @@ pub fn insert(uri: &str, count: u32) {
 
 /// Counts them.
 pub fn count(uri: &str) -> i64 {
-    let reply = admin(uri).run_on("lab", &|out| bson::string(out, "count", "c")).unwrap();
-    bson::find(&reply, "n").unwrap().as_i64().unwrap()
+    let reply = admin(uri).run_on("lab", &|out| bson::put_string(out, "count", "c")).unwrap();
+    bson::find_element(&reply, "n").unwrap().as_i64().unwrap()
 }
 
 /// The names of the shards that a router knows.
 pub fn shards(uri: &str) -> Vec<String> {
-    let reply = admin(uri).run_on("admin", &|out| bson::int32(out, "listShards", 1)).unwrap();
-    let listed = bson::find(&reply, "shards").unwrap().as_document().unwrap().to_vec();
-    let documents = bson::elements(&listed).unwrap().map(|element| element.unwrap().as_document().unwrap());
-    documents.map(|shard| bson::find(shard, "_id").unwrap().as_str().unwrap().to_owned()).collect()
+    let reply = admin(uri).run_on("admin", &|out| bson::put_int32(out, "listShards", 1)).unwrap();
+    let listed = bson::find_element(&reply, "shards").unwrap().as_document().unwrap().to_vec();
+    let documents =
+        bson::read_elements(&listed).unwrap().map(|element| element.unwrap().as_document().unwrap());
+    documents.map(|shard| bson::find_element(shard, "_id").unwrap().as_str().unwrap().to_owned()).collect()
 }

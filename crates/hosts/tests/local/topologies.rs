@@ -117,7 +117,7 @@ fn copies_of_one_primary_and_reads_from_them() {
     }
     // Who asks a copy is told whose it is.
     let why = registry::parse(&uri.replace(&ports[0].to_string(), &ports[1].to_string())).unwrap();
-    let why = why.look(&|| false).err().unwrap().to_string();
+    let why = why.open_for_look(&|| false).err().unwrap().to_string();
     assert!(why.contains(&format!("it is a slave of 127.0.0.1:{}", ports[0])), "{why}");
     // One that was killed and started again copies again.
     let killed = server.inject(2..3, &ServerFault::Restart);

@@ -51,7 +51,8 @@ fn find(places: &Places, program: &str) -> Option<PathBuf> {
 
 /// Returns the output of a program, if it ends well.
 fn answer(program: &Path, arguments: &[&str]) -> Option<String> {
-    let output = child::command(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output =
+        child::clean_command(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

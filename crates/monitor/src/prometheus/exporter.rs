@@ -1,6 +1,6 @@
 //! Serves one's own metrics: a small HTTP server that knows one page, and answers only under names of its own.
 
-use dyno_types::host_header::{host, is_loopback};
+use dyno_types::host_header::{is_loopback, parse_host};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -90,7 +90,7 @@ impl AcceptedNames {
     fn has(&self, field: Option<&str>) -> bool {
         // Browsers always say one.
         let Some(field) = field else { return true };
-        let Some(name) = host(field) else { return false };
+        let Some(name) = parse_host(field) else { return false };
         // A name without a dot is no other site's.
         let local = !name.is_empty() && !name.contains('.');
         is_loopback(name)

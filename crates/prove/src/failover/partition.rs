@@ -112,11 +112,11 @@ pub fn entrance(program: &Path) -> Result<Command, PartitionError> {
     let mut refused = PartitionError::NotMade;
     for way in ways {
         // Tried on what needs most: rules of a namespace that ends with the trial.
-        let mut trial = child::command(&unshare);
+        let mut trial = child::clean_command(&unshare);
         trial.args(*way).arg("--").arg(&nft).args(["add", "table", "inet", TABLE]);
         match done(&mut trial) {
             Ok(()) => {
-                let mut command = child::command(&unshare);
+                let mut command = child::clean_command(&unshare);
                 command.args(*way).arg("--").arg(program);
                 command.env(MARK, format!("{} {}", std::process::id(), here()?));
                 return Ok(command);
@@ -161,7 +161,7 @@ impl Partition {
         if !inside()? {
             return Err(PartitionError::Outside);
         }
-        done(child::command(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
+        done(child::clean_command(tool(machine, "ip", "iproute2")?).args(["link", "set", "lo", "up"]))?;
         let nft = tool(machine, "nft", "nftables")?;
         let partition = Partition { nft, machine: machine.clone(), networks: Vec::new() };
         partition.nft(&["add", "table", "inet", TABLE])?;
@@ -190,7 +190,7 @@ impl Partition {
         let net = format!("--net={}", name.display());
         // It is mounted before the command in it begins.
         self.networks.push(name.clone());
-        done(child::command(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
+        done(child::clean_command(unshare).arg(&net).arg(&ip).args(["link", "set", "lo", "up"]))?;
         let (here, there) = (format!("way{number}"), format!("server{number}"));
         let [router, address] = ends(number);
         let (near, far) = (format!("{router}/30"), format!("{address}/30"));
@@ -201,7 +201,7 @@ impl Partition {
             &["addr", "add", &near, "dev", &here],
             &["link", "set", &here, "up"],
         ] {
-            done(child::command(&ip).args(words))?;
+            done(child::clean_command(&ip).args(words))?;
         }
         let within = [nsenter.display().to_string(), net, "--".to_owned()];
         for words in [
@@ -209,13 +209,13 @@ impl Partition {
             &["link", "set", &there, "up"],
             &["route", "add", "default", "via", &router],
         ] {
-            done(child::command(&within[0]).args(&within[1..]).arg(&ip).args(words))?;
+            done(child::clean_command(&within[0]).args(&within[1..]).arg(&ip).args(words))?;
         }
         Ok(NetworkPlacement { address: address.into(), prefix: within.into() })
     }
 
     fn nft(&self, words: &[&str]) -> Result<(), PartitionError> {
-        done(child::command(&self.nft).args(words))
+        done(child::clean_command(&self.nft).args(words))
     }
 
     /// Drops every packet between `one` and `others`, both ways, from one moment on.
@@ -234,7 +234,7 @@ impl Drop for Partition {
         // A name that stays mounted stays a file; the namespaces end with their last process in any case.
         for name in &self.networks {
             let unmounted = tool(&self.machine, "umount", "util-linux");
-            let _ = unmounted.and_then(|umount| done(child::command(umount).arg("--lazy").arg(name)));
+            let _ = unmounted.and_then(|umount| done(child::clean_command(umount).arg("--lazy").arg(name)));
         }
     }
 }

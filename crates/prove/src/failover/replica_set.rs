@@ -65,7 +65,7 @@ impl<'a> ReplicaSet<'a> {
         let members = work_dir.join("members");
         let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()))?;
         let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
-        let set = MongoSet::of(MongoOptions::from_uri(&uri)?)?;
+        let set = MongoSet::from_options(MongoOptions::from_uri(&uri)?)?;
         let set = ReplicaSet { plan, control: control.clone(), server, set, partition, frozen: Vec::new() };
         let primary = set.await_healthy()?;
         set.hurry(&primary)?;
@@ -75,14 +75,15 @@ impl<'a> ReplicaSet<'a> {
 
     /// Tells the set after how long without a sign a member counts as down.
     fn hurry(&self, primary: &str) -> Result<(), FailoverError> {
-        let told = self.set.ask(primary, &|out| bson::int32(out, "replSetGetConfig", 1));
+        let told = self.set.ask_member(primary, &|out| bson::put_int32(out, "replSetGetConfig", 1));
         let told = told.map_err(DatabaseError::from)?;
-        let config = bson::find(&told, "config").and_then(|e| e.as_document());
+        let config = bson::find_element(&told, "config").and_then(|e| e.as_document());
         let config = config.and_then(|config| hurried(config, self.plan.down_after));
         let lacks =
-            || DatabaseError::incomplete(format!("{primary}: replSetGetConfig tells no configuration"));
+            || DatabaseError::incomplete_reply(format!("{primary}: replSetGetConfig tells no configuration"));
         let config = config.ok_or_else(lacks)?;
-        let changed = self.set.ask(primary, &|out| bson::document(out, "replSetReconfig", &config));
+        let changed =
+            self.set.ask_member(primary, &|out| bson::put_document(out, "replSetReconfig", &config));
         changed.map(drop).map_err(|error| FailoverError::Member {
             step: format!("{primary}: replSetReconfig"),
             source: error.into(),
@@ -193,18 +194,18 @@ fn streams(version: &str) -> bool {
 /// A configuration with its next version, by which a member counts as down after `down_after`; signs of life go four times
 /// as often.
 fn hurried(config: &[u8], down_after: Duration) -> Option<Vec<u8>> {
-    let version = bson::find(config, "version")?.as_i64()?;
+    let version = bson::find_element(config, "version")?.as_i64()?;
     let down_ms = i32::try_from(down_after.as_millis()).ok()?.max(4);
     let own = [("electionTimeoutMillis", down_ms), ("heartbeatIntervalMillis", down_ms / 4)];
-    let settings = bson::find(config, "settings").and_then(|e| e.as_document());
+    let settings = bson::find_element(config, "settings").and_then(|e| e.as_document());
     let mut out = Vec::new();
     let whole = bson::open(&mut out);
     copy(&mut out, config, &["version", "settings", "term"])?;
-    bson::int32(&mut out, "version", i32::try_from(version + 1).ok()?);
-    bson::head(&mut out, kind::DOCUMENT, "settings");
+    bson::put_int32(&mut out, "version", i32::try_from(version + 1).ok()?);
+    bson::put_head(&mut out, kind::DOCUMENT, "settings");
     let at = bson::open(&mut out);
     settings.map_or(Some(()), |all| copy(&mut out, all, &own.map(|(name, _)| name)))?;
-    own.iter().for_each(|(name, value)| bson::int32(&mut out, name, *value));
+    own.iter().for_each(|(name, value)| bson::put_int32(&mut out, name, *value));
     bson::close(&mut out, at);
     bson::close(&mut out, whole);
     Some(out)
@@ -212,11 +213,11 @@ fn hurried(config: &[u8], down_after: Duration) -> Option<Vec<u8>> {
 
 /// Copies the elements of a document but those of some names.
 fn copy(out: &mut Vec<u8>, document: &[u8], without: &[&str]) -> Option<()> {
-    for element in bson::elements(document).ok()? {
+    for element in bson::read_elements(document).ok()? {
         let element = element.ok()?;
         let name = std::str::from_utf8(element.name).ok()?;
         if !without.contains(&name) {
-            bson::head(out, element.kind, name);
+            bson::put_head(out, element.kind, name);
             out.extend_from_slice(element.value);
         }
     }
@@ -226,34 +227,34 @@ fn copy(out: &mut Vec<u8>, document: &[u8], without: &[&str]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_types::bson::build as document;
+    use dyno_types::bson::build_document as document;
 
     #[test]
     fn a_configuration_keeps_what_it_does_not_change() {
         let config = document(|out| {
-            bson::string(out, "_id", "rs0");
-            bson::int32(out, "version", 3);
-            bson::int64(out, "term", 7);
-            let members = document(|out| bson::string(out, "0", "a:1"));
-            bson::head(out, kind::ARRAY, "members");
+            bson::put_string(out, "_id", "rs0");
+            bson::put_int32(out, "version", 3);
+            bson::put_int64(out, "term", 7);
+            let members = document(|out| bson::put_string(out, "0", "a:1"));
+            bson::put_head(out, kind::ARRAY, "members");
             out.extend_from_slice(&members);
             let settings = document(|out| {
-                bson::boolean(out, "chainingAllowed", true);
-                bson::int32(out, "electionTimeoutMillis", 10_000);
+                bson::put_boolean(out, "chainingAllowed", true);
+                bson::put_int32(out, "electionTimeoutMillis", 10_000);
             });
-            bson::document(out, "settings", &settings);
+            bson::put_document(out, "settings", &settings);
         });
         let found = hurried(&config, Duration::from_secs(2)).unwrap();
         bson::check(&found).unwrap();
-        let number = |path: &str| bson::path(&found, path).and_then(|e| e.as_i64());
+        let number = |path: &str| bson::element_at_path(&found, path).and_then(|e| e.as_i64());
         assert_eq!(number("version"), Some(4));
         assert_eq!(number("settings.electionTimeoutMillis"), Some(2_000));
         assert_eq!(number("settings.heartbeatIntervalMillis"), Some(500));
-        assert!(bson::path(&found, "settings.chainingAllowed").unwrap().is_true());
-        assert_eq!(bson::path(&found, "members.0").unwrap().as_str(), Some("a:1"));
-        assert_eq!(bson::find(&found, "_id").unwrap().as_str(), Some("rs0"));
+        assert!(bson::element_at_path(&found, "settings.chainingAllowed").unwrap().is_true());
+        assert_eq!(bson::element_at_path(&found, "members.0").unwrap().as_str(), Some("a:1"));
+        assert_eq!(bson::find_element(&found, "_id").unwrap().as_str(), Some("rs0"));
         // The server knows its term itself.
-        assert!(bson::find(&found, "term").is_none());
+        assert!(bson::find_element(&found, "term").is_none());
         assert_eq!(hurried(&document(|_| ()), Duration::from_secs(1)), None);
     }
 

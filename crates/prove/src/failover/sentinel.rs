@@ -125,8 +125,8 @@ impl<'a> SentinelCluster<'a> {
     fn follow(&self, replica: SocketAddr, primary: SocketAddr) -> Result<(), DatabaseError> {
         let mut client = Client::connect(replica, None, COMMAND)?;
         // A server without a disk needs no wait before a copy is sent.
-        client.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])?;
-        client.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()])?;
+        client.send_command(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])?;
+        client.send_command(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()])?;
         Ok(())
     }
 
@@ -145,9 +145,9 @@ impl<'a> SentinelCluster<'a> {
         let ms = self.plan.down_after.as_millis().to_string();
         let mut client = Client::connect(sentinel, None, COMMAND)?;
         let (ip, port) = (primary.ip().to_string(), primary.port().to_string());
-        client.call(&["SENTINEL", "MONITOR", NAME, &ip, &port, "2"])?;
-        client.call(&["SENTINEL", "SET", NAME, "down-after-milliseconds", &ms])?;
-        client.call(&["SENTINEL", "SET", NAME, "failover-timeout", "5000"])?;
+        client.send_command(&["SENTINEL", "MONITOR", NAME, &ip, &port, "2"])?;
+        client.send_command(&["SENTINEL", "SET", NAME, "down-after-milliseconds", &ms])?;
+        client.send_command(&["SENTINEL", "SET", NAME, "failover-timeout", "5000"])?;
         Ok(())
     }
 
@@ -158,10 +158,12 @@ impl<'a> SentinelCluster<'a> {
     /// Returns whether a sentinel knows of the other sentinels and all replicas, and sees the primary well.
     fn knows_all(&self, sentinel: SocketAddr) -> Option<bool> {
         let mut client = Client::connect(sentinel, None, COMMAND).ok()?;
-        let RespReply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else { return None };
+        let RespReply::List(fields) = client.send_command(&["SENTINEL", "MASTER", NAME]).ok()? else {
+            return None;
+        };
         let get = |name: &str| {
-            let at = fields.iter().step_by(2).position(|field| field.text() == name)?;
-            Some(fields.get(2 * at + 1)?.text().to_owned())
+            let at = fields.iter().step_by(2).position(|field| field.as_text() == name)?;
+            Some(fields.get(2 * at + 1)?.as_text().to_owned())
         };
         let replicas: u32 = get("num-slaves")?.parse().ok()?;
         Some(
@@ -189,7 +191,7 @@ impl<'a> SentinelCluster<'a> {
         // Their sockets would take what they themselves cannot: the links are cut, too, and who stands still makes no new
         // one.
         let cut = Client::connect(primary, None, COMMAND)
-            .and_then(|mut client| client.call(&["CLIENT", "KILL", "TYPE", "replica"]));
+            .and_then(|mut client| client.send_command(&["CLIENT", "KILL", "TYPE", "replica"]));
         if cut.is_ok() {
             pause(self.plan.isolate, &self.control);
             self.signal(primary, signal);
@@ -247,7 +249,7 @@ impl FailoverCluster for SentinelCluster<'_> {
     }
 
     fn is_replica(&self, old: &str, _new: &str) -> bool {
-        let online = |primary| RedisSet::plain(primary).online();
+        let online = |primary| RedisSet::without_login(primary).online_replicas();
         // Asks the current primary: on a busy host it may be another one by now.
         let all = asked(&self.guards()).and_then(online);
         all.is_ok_and(|all| all.iter().any(|one| one.to_string() == old))
@@ -258,7 +260,7 @@ impl FailoverCluster for SentinelCluster<'_> {
         let mut helped = Instant::now();
         let whole = || {
             let primary = asked(&guards).ok()?;
-            let online = RedisSet::plain(primary).online().map_or(0, |all| all.len());
+            let online = RedisSet::without_login(primary).online_replicas().map_or(0, |all| all.len());
             let known = guards.iter().all(|sentinel| self.knows_all(*sentinel) == Some(true));
             if online == self.plan.replicas as usize && known && is_primary(primary) {
                 return Some(primary.to_string());
@@ -281,7 +283,7 @@ struct Writers(Vec<SocketAddr>);
 
 impl Writers {
     fn now(&self) -> Result<RedisSet, DatabaseError> {
-        Ok(RedisSet::plain(asked(&self.0)?))
+        Ok(RedisSet::without_login(asked(&self.0)?))
     }
 }
 
@@ -316,9 +318,10 @@ fn parsed(member: &str) -> Result<SocketAddr, DatabaseError> {
 }
 
 fn version(server: SocketAddr) -> Result<String, DatabaseError> {
-    let told = Client::connect(server, None, COMMAND)?.call(&["INFO", "server"])?;
-    let of =
-        |name: &str| told.text().lines().find_map(|line| line.trim().strip_prefix(name).map(str::to_owned));
+    let told = Client::connect(server, None, COMMAND)?.send_command(&["INFO", "server"])?;
+    let of = |name: &str| {
+        told.as_text().lines().find_map(|line| line.trim().strip_prefix(name).map(str::to_owned))
+    };
     Ok(of("valkey_version:").or_else(|| of("redis_version:")).unwrap_or_else(|| "unknown".into()))
 }
 
@@ -326,8 +329,10 @@ fn version(server: SocketAddr) -> Result<String, DatabaseError> {
 fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, DatabaseError> {
     let ask = |sentinel: &SocketAddr| {
         let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
-        match client.call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).ok()? {
-            RespReply::List(both) => format!("{}:{}", both.first()?.text(), both.get(1)?.text()).parse().ok(),
+        match client.send_command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).ok()? {
+            RespReply::List(both) => {
+                format!("{}:{}", both.first()?.as_text(), both.get(1)?.as_text()).parse().ok()
+            }
             _ => None,
         }
     };
@@ -335,6 +340,6 @@ fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, DatabaseError> {
 }
 
 fn is_primary(address: SocketAddr) -> bool {
-    let role = Client::connect(address, None, COMMAND).and_then(|mut client| client.call(&["ROLE"]));
-    matches!(role, Ok(RespReply::List(all)) if all.first().is_some_and(|role| role.text() == "master"))
+    let role = Client::connect(address, None, COMMAND).and_then(|mut client| client.send_command(&["ROLE"]));
+    matches!(role, Ok(RespReply::List(all)) if all.first().is_some_and(|role| role.as_text() == "master"))
 }

@@ -44,7 +44,8 @@ impl IngestClient for ScriptedLine {
             return WriteOutcome::Indeterminate("the connection is lost".into());
         }
         for number in part.from..part.to {
-            let (key, value) = (records.key(part.worker, number), records.value(part.worker, number));
+            let (key, value) =
+                (records.record_key(part.worker, number), records.record_value(part.worker, number));
             if !state.cut {
                 state.held[1 - self.1].insert(key.clone(), value.clone());
             }
@@ -59,7 +60,9 @@ impl IngestClient for ScriptedLine {
     fn get(&mut self, records: &Records, part: RecordSpan) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let state = self.0.state();
         let of = |number| {
-            state.held[self.1].get(&records.key(part.worker, number)).map(|value| value.clone().into_bytes())
+            state.held[self.1]
+                .get(&records.record_key(part.worker, number))
+                .map(|value| value.clone().into_bytes())
         };
         Ok((part.from..part.to).map(of).collect())
     }

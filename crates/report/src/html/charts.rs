@@ -4,7 +4,7 @@ use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gap
 use crate::html::timeline::{Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
 use dyno_rundir::series::ReadRow;
-use dyno_rundir::{RunDir, unit};
+use dyno_rundir::{RunDir, unit_name};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -172,7 +172,7 @@ fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String]) -> Chart {
     Chart {
         id: "throughput".into(),
         title: "Throughput".into(),
-        unit: format!("{}/s", unit(names)),
+        unit: format!("{}/s", unit_name(names)),
         log: false,
         choices,
     }

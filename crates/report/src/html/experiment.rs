@@ -266,7 +266,7 @@ fn remarks(row: &CellRuns) -> String {
 /// The address of a run's page: a path below this one, whatever the journal says.
 fn address(dir: &str) -> String {
     const SET: &AsciiSet = &RESERVED.remove(b'/').remove(b'=').remove(b',').remove(b'+');
-    format!("./{}/report.html", percent::encode(dir, SET))
+    format!("./{}/report.html", percent::percent_encode(dir, SET))
 }
 
 fn link(all: &Gathered<'_>, run: &GatheredRun, words: &str) -> String {

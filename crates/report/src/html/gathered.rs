@@ -8,7 +8,7 @@ use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Observed, ObservedGroup, for_their_course, observe_rate, observe_run};
 use dyno_record::Scale;
 use dyno_rundir::faults::FaultFigures;
-use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir, describe_progress};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -86,11 +86,11 @@ fn row(
                     response.merge(&own);
                     one.observed = observe_run(&found);
                     one.at_rate = observe_rate(&found);
-                    one.seconds = found.succeeded().unwrap_or_default();
+                    one.seconds = found.successes_by_second().unwrap_or_default();
                     if let Some(summary) = &found.summary {
                         one.faults.clone_from(&summary.faults);
                     }
-                    let phase = found.summary.as_ref().and_then(|summary| summary.measured());
+                    let phase = found.summary.as_ref().and_then(|summary| summary.measured_phase());
                     per_core.extend(phase.and_then(worth::per_core));
                     let length = phase.map_or(0.0, |phase| phase.seconds);
                     // The last second is cut off by the run's end.
@@ -125,7 +125,7 @@ pub fn gather_runs(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
     if !dir.complete {
         notes.push(format!(
             "INCOMPLETE: {} have ended; what follows is of these",
-            progress(dir.runs.len(), dir.planned, dir.searches)
+            describe_progress(dir.runs.len(), dir.planned, dir.searches)
         ));
     }
     let mut all = Gathered { dir, rows, notes };

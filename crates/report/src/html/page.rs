@@ -34,7 +34,7 @@ pub fn run_page(report: &Report<'_>) -> String {
     };
     let mut axis = Timeline::from_run(report.dir, &rows);
     notes.append(&mut axis.notes);
-    let measured = report.summary.measured();
+    let measured = report.summary.measured_phase();
     let open = measured.is_some_and(|phase| phase.offered.is_some());
     let steady = judge(report, &mut notes);
     if let Some(steady) = &steady {
@@ -89,7 +89,7 @@ fn limit(expression: &str) -> Option<ChartLimit> {
 fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<StabilityAnalysis> {
     match report.dir.interval_history() {
         Ok(history) => {
-            notes.extend(history.missing());
+            notes.extend(history.describe_missing());
             StabilityAnalysis::from_history(history)
         }
         Err(error) => {

@@ -15,7 +15,7 @@ use crate::{faults, worth};
 use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Decision, Grade, Latency, Metric, Phase, Status, Summary, Trust};
-use dyno_rundir::{RunDir, adds_up, unit};
+use dyno_rundir::{RunDir, adds_up, unit_name};
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
 use std::cmp::Reverse;
@@ -72,7 +72,7 @@ pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&St
     let links: Vec<(String, String)> =
         SECTIONS.iter().map(|(id, _, short)| ((*id).to_owned(), (*short).to_owned())).collect();
     let (class, word) = mark(report.summary);
-    let words = workload::describe_workload(&report.dir.run.settings, report.summary.measured());
+    let words = workload::describe_workload(&report.dir.run.settings, report.summary.measured_phase());
     let words = if words.is_empty() { report.summary.title.clone() } else { words };
     let chips = render_chip(class, word) + &kept(report.summary);
     let mut out = format!(
@@ -147,7 +147,7 @@ fn mark(summary: &Summary) -> (&'static str, &'static str) {
 /// How many thresholds held, as a chip: a run may be valid and miss one.
 fn kept(summary: &Summary) -> String {
     let all = summary.thresholds.len();
-    let count = |decision| summary.thresholds.iter().filter(|one| one.decision() == decision).count();
+    let count = |decision| summary.thresholds.iter().filter(|one| one.threshold_answer() == decision).count();
     match (all, count(Decision::Fail), count(Decision::TooClose)) {
         (0, _, _) => String::new(),
         (_, 0, 0) => render_chip("valid", &format!("PASS {all} of {all}")),
@@ -189,7 +189,7 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&Stability
     if !summary.verdict.reasons.is_empty() {
         out.push_str("<ul class=\"reasons\">");
         for reason in &summary.verdict.reasons {
-            let word = reason.trust.word();
+            let word = reason.trust.trust_word();
             // What speaks against nothing has no colour.
             let class = if reason.trust == Trust::Valid { "plain" } else { word };
             let dim = if summary.verdict.is_asked(reason) { "" } else { " class=\"dim\"" };
@@ -202,7 +202,7 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&Stability
         }
         out.push_str("</ul>\n");
     }
-    match summary.measured() {
+    match summary.measured_phase() {
         Some(phase) => {
             let is_invalid = !under_way && summary.verdict.trust == Trust::Invalid;
             figures(&mut out, phase, steady, report.price, is_invalid);
@@ -216,12 +216,12 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&Stability
             let unit = |value: f64| in_unit(&t.expression, value);
             let measured = t.measured.map_or("not measurable".into(), unit);
             let interval = t.interval.as_ref().map_or(String::new(), |found| format_interval(found, unit));
-            let class = match t.decision() {
+            let class = match t.threshold_answer() {
                 Decision::Pass => "valid",
                 Decision::Fail => "invalid",
                 Decision::TooClose => "suspect",
             };
-            let word = format!("<strong class=\"{class}\">{}</strong>", t.decision().name());
+            let word = format!("<strong class=\"{class}\">{}</strong>", t.threshold_answer().name());
             vec![word, escape_html(&t.expression), escape_html(&measured), escape_html(&interval)]
         };
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
@@ -232,7 +232,7 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&Stability
             2,
         ));
     }
-    summary.measured().into_iter().for_each(|phase| {
+    summary.measured_phase().into_iter().for_each(|phase| {
         by_operation(&mut out, phase);
         failures(&mut out, phase);
     });
@@ -248,7 +248,7 @@ fn by_operation(out: &mut String, phase: &Phase) {
     const SHOWN: [&str; 4] = ["p50", "p95", "p99", "p99.9"];
     // Counts are those of the phase's arrivals, rates those of what was done in its time.
     let arrived = phase.outcomes.get("ok").copied().unwrap_or(0).max(1);
-    let done = phase.successes() as f64 / arrived as f64;
+    let done = phase.count_successes() as f64 / arrived as f64;
     let row = |metric: &Metric| {
         let ok = metric.outcomes.get("ok").copied().unwrap_or(0);
         let failed = metric.outcomes.values().sum::<u64>() - ok;
@@ -337,7 +337,7 @@ fn figures(
         format!("± {} (95 %) within this run", format_rate(level.interval.half_width))
     });
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let unit = unit(&names);
+    let unit = unit_name(&names);
     let more = if more.is_empty() { unit.to_owned() } else { format!("{unit}; {more}") };
     tile(out, "Throughput", &format!("{}/s", format_rate(phase.throughput)), &more);
     for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
@@ -416,7 +416,7 @@ fn over_time(made: &PageParts<'_>) -> String {
 fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> String {
     if made.data.distributions.is_empty() {
         // Many tools print percentiles and keep no distribution.
-        if report.summary.measured().is_some_and(|phase| phase.successes() > 0) {
+        if report.summary.measured_phase().is_some_and(|phase| phase.count_successes() > 0) {
             return "<p>No distribution of latencies was recorded: the tables of operations have the percentiles that are \
                     known.</p>\n"
                 .into();
@@ -487,7 +487,7 @@ fn operations(summary: &Summary) -> String {
         .collect();
     let names = table_heads(&["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"]);
     out.push_str(&render_table("Phases", &names, &rows, 1));
-    let Some(phase) = summary.measured() else { return out };
+    let Some(phase) = summary.measured_phase() else { return out };
     let mut outcomes: Vec<&str> =
         phase.metrics.iter().flat_map(|metric| metric.outcomes.keys().map(String::as_str)).collect();
     outcomes.sort_unstable();
@@ -544,7 +544,7 @@ fn resources(report: &Report<'_>, made: &PageParts<'_>) -> String {
             .into();
     }
     let mut out = String::new();
-    let measured = report.summary.measured();
+    let measured = report.summary.measured_phase();
     if let Some((phase, seen)) = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))) {
         let mut text = String::new();
         crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
@@ -599,7 +599,7 @@ fn environment(report: &Report<'_>) -> String {
         &two(&rows),
         2,
     ));
-    if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
+    if let Some(client) = report.summary.measured_phase().map(|phase| &phase.client) {
         let cpu = client.cpu_us_per_op;
         let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} µs") } else { "unknown".into() };
         let rows = [

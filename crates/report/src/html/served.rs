@@ -49,7 +49,7 @@ pub struct Listed {
 /// A path as part of an address of this server.
 pub fn encode_path(kind: &str, name: &str) -> String {
     const SET: &AsciiSet = &RESERVED.remove(b'/');
-    format!("/{kind}/{}", percent::encode(name, SET))
+    format!("/{kind}/{}", percent::percent_encode(name, SET))
 }
 
 fn class(verdict: &str) -> &'static str {

@@ -28,7 +28,7 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
         unit_ns: 64,
         plans: Default::default(),
     };
-    let mut writer = RunWriter::create(path, run, &Environment::default(), Scale::Ns64).unwrap();
+    let mut writer = RunWriter::create_run(path, run, &Environment::default(), Scale::Ns64).unwrap();
     let begin = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     writer.event_at(begin, "begin", "measure");
     writer.event_at(begin + Duration::from_secs(2), "monitor", HOSTILE);
@@ -47,7 +47,7 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
         let mut totals = Totals::new(names.len(), Scale::Ns64);
         totals.add(&interval);
         all.add(&interval);
-        writer.interval("measure", Duration::from_secs(second), 1.0, &totals, None);
+        writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, None);
     }
     let end: SystemTime = begin + Duration::from_secs(seconds);
     writer.event_at(end, "end", "measure");
@@ -65,7 +65,7 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
         database: format!("Redis {HOSTILE}"),
         started: "2026-01-01T00:00:00Z".into(),
         title: format!("workload {HOSTILE}"),
-        verdict: Verdict::none(Trust::Valid),
+        verdict: Verdict::nothing_judged(Trust::Valid),
         thresholds: Vec::new(),
         strict: false,
         phases: vec![dyno_analysis::summarise_phase(facts, names, &all)],
@@ -80,25 +80,25 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
 }
 
 fn monitored(path: &Path, seconds: u64, series: usize) {
-    let mut monitor = MonitorWriter::create(path, 1_000.0).unwrap();
+    let mut monitor = MonitorWriter::create_in(path, 1_000.0).unwrap();
     let labels: Vec<String> = (0..series).map(|n| format!("gauge.{n}.{HOSTILE}")).collect();
     for second in 0..=seconds {
         let at = (1_700_000_000 + second) * 1_000_000_000;
         let value = |n: usize| ((second * 7_919 + n as u64 * 104_729) % 10_007) as f64 * 1.234_567;
         let row = labels.iter().enumerate().map(|(n, name)| (name.as_str(), Kind::Gauge, value(n)));
-        monitor.row("database", at, row);
+        monitor.write_row("database", at, row);
         let host = [("cpu.user_s", 0.5), ("cpu.idle_s", 1.0), ("cpu.steal_s", 0.0)];
         let row = host.iter().map(|(name, each)| (*name, Kind::Counter, second as f64 * each));
-        monitor.row("host", at, row);
+        monitor.write_row("host", at, row);
     }
-    assert!(monitor.failure().is_none());
+    assert!(monitor.first_failure().is_none());
 }
 
 pub(super) fn render_test_page(path: &Path) -> String {
-    let (mut dir, notes) = RunDir::salvage(path).unwrap();
+    let (mut dir, notes) = RunDir::salvage_run(path).unwrap();
     let recording = Recording::open(path).unwrap();
     let diagnosis = diagnose_run(&dir, recording.as_ref());
-    let verdict = Verdict { checks: vec!["completed".to_owned()], ..Verdict::none(Trust::Invalid) };
+    let verdict = Verdict { checks: vec!["completed".to_owned()], ..Verdict::nothing_judged(Trust::Invalid) };
     let summary = dir.summary.take().unwrap_or_else(|| Summary {
         version: VERSION,
         dyno: String::new(),
@@ -279,7 +279,7 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     assert!(all.contains("there is nothing to draw"));
     // The same of a run that was killed before its first second had ended is judged: it is not under way.
     std::fs::remove_file(empty.path().join("summary.json")).unwrap();
-    let (mut dir, _) = RunDir::salvage(empty.path()).unwrap();
+    let (mut dir, _) = RunDir::salvage_run(empty.path()).unwrap();
     dir.phases.clear();
     let killed = crate::rebuilt::rebuild_summary(&dir, None, false);
     assert!(!crate::rebuilt::is_under_way(&killed) && killed.verdict.trust == Trust::Invalid);

@@ -48,7 +48,7 @@ impl Timeline {
     /// The axis of a run.
     pub fn from_run(dir: &RunDir, rows: &[ReadRow]) -> Self {
         let mut all = Timeline::default();
-        let events = dir.events().unwrap_or_else(|error| {
+        let events = dir.read_events().unwrap_or_else(|error| {
             all.notes.push(format!("events are not known: {error}"));
             Vec::new()
         });

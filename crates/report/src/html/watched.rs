@@ -24,7 +24,7 @@ const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 impl RecordingView<'_> {
     /// A gauge as it is; a counter's increase per second between neighbouring samples, at the later one.
     fn points(&self, source: &str, name: &str) -> Vec<SeriesPoint> {
-        let Some(series) = self.recording.series(source, name) else { return Vec::new() };
+        let Some(series) = self.recording.find_series(source, name) else { return Vec::new() };
         let at = |ms: f64| (ms - self.origin_ms) / 1e3;
         let points: Vec<SeriesPoint> = match series.kind {
             Kind::Gauge => series.points.iter().map(|(ms, value)| (at(*ms), *value)).collect(),
@@ -75,11 +75,11 @@ impl RecordingView<'_> {
         let states: Vec<&str> = BUSY.iter().copied().chain(["idle", "iowait", "steal"]).collect();
         let known: Vec<&str> = states
             .into_iter()
-            .filter(|name| self.recording.series(self.recording.host(), &state(name)).is_some())
+            .filter(|name| self.recording.find_series(self.recording.host_source(), &state(name)).is_some())
             .collect();
         let mut whole: Vec<SeriesPoint> = Vec::new();
         for name in &known {
-            let points = self.points(self.recording.host(), &state(name));
+            let points = self.points(self.recording.host_source(), &state(name));
             if whole.is_empty() {
                 whole = points;
             } else if whole.len() == points.len() {
@@ -91,8 +91,9 @@ impl RecordingView<'_> {
         }
         let busy: Vec<String> =
             known.iter().filter(|name| BUSY.contains(name)).map(|name| state(name)).collect();
-        let share =
-            |names: &[String], label: &str| self.sum(self.recording.host(), names, label, Some(&whole));
+        let share = |names: &[String], label: &str| {
+            self.sum(self.recording.host_source(), names, label, Some(&whole))
+        };
         let cpu = vec![
             share(&busy, "busy"),
             share(&[state("iowait")], "waiting for disks"),
@@ -100,7 +101,7 @@ impl RecordingView<'_> {
         ];
         charts.extend(Chart::without_choices("host-cpu", "Host: CPU", "% of all cores", cpu));
         let available = vec![self.series(
-            self.recording.host(),
+            self.recording.host_source(),
             "memory.available_bytes",
             "available",
             1.0 / 1_048_576.0,
@@ -108,8 +109,9 @@ impl RecordingView<'_> {
         charts.extend(Chart::without_choices("host-memory", "Host: memory", "MiB", available));
         self.devices("disk.", ".busy_s", charts);
         self.devices("network.", ".sent_bytes", charts);
-        let some =
-            |what: &str| self.series(self.recording.host(), &format!("pressure.{what}.some_s"), what, 100.0);
+        let some = |what: &str| {
+            self.series(self.recording.host_source(), &format!("pressure.{what}.some_s"), what, 100.0)
+        };
         let pressure = vec![some("cpu"), some("io"), some("memory")];
         charts.extend(Chart::without_choices(
             "pressure",
@@ -121,11 +123,11 @@ impl RecordingView<'_> {
 
     /// Disks or interfaces; the choice is the device, the busiest first.
     fn devices(&self, prefix: &str, suffix: &str, charts: &mut Vec<Chart>) {
-        let names = self.recording.names(self.recording.host());
+        let names = self.recording.series_names(self.recording.host_source());
         let found =
             names.filter_map(|name| name.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned));
         let work = |name: &str| {
-            self.points(self.recording.host(), &format!("{prefix}{name}{suffix}"))
+            self.points(self.recording.host_source(), &format!("{prefix}{name}{suffix}"))
                 .iter()
                 .filter_map(|(_, v)| *v)
                 .sum::<f64>()
@@ -138,7 +140,12 @@ impl RecordingView<'_> {
             s: parts
                 .iter()
                 .map(|(what, label, factor)| {
-                    self.series(self.recording.host(), &format!("{prefix}{name}.{what}"), label, *factor)
+                    self.series(
+                        self.recording.host_source(),
+                        &format!("{prefix}{name}.{what}"),
+                        label,
+                        *factor,
+                    )
                 })
                 .filter(|series| series.v.iter().any(Option::is_some))
                 .collect(),
@@ -180,7 +187,7 @@ impl RecordingView<'_> {
         let cpu = ["cpu.user_s", "cpu.system_s"].map(str::to_owned);
         let group = ["cgroup.cpu_s".to_owned()];
         // Of pods that a kubelet tells of, the control group is known alone.
-        let own = self.recording.series(source, &cpu[0]).is_some();
+        let own = self.recording.find_series(source, &cpu[0]).is_some();
         let cores = vec![
             self.sum(source, if own { &cpu[..] } else { &group[..] }, "CPU", None),
             self.series(source, "cgroup.throttled_s", "throttled (all threads)", 1.0),
@@ -267,7 +274,7 @@ pub fn build_monitor_charts(recording: &Recording, axis: &Timeline) -> MonitorCh
     let Some(origin_ms) = axis.origin_ms else { return out };
     let seen = RecordingView { recording, origin_ms, reach: axis.drawn_range() };
     seen.host(&mut out.charts);
-    let sources: Vec<&str> = recording.sources().collect();
+    let sources: Vec<&str> = recording.source_names().collect();
     for source in sources.iter().filter(|name| name.starts_with("server") || name.starts_with("worker")) {
         seen.process(source, &mut out.charts);
     }
@@ -277,8 +284,10 @@ pub fn build_monitor_charts(recording: &Recording, axis: &Timeline) -> MonitorCh
     if sources.contains(&"dyno") {
         seen.process("dyno", &mut out.charts);
     }
-    let names: Vec<(&str, &str)> =
-        sources.iter().flat_map(|source| recording.names(source).map(move |name| (*source, name))).collect();
+    let names: Vec<(&str, &str)> = sources
+        .iter()
+        .flat_map(|source| recording.series_names(source).map(move |name| (*source, name)))
+        .collect();
     let most = (BUDGET / names.len().max(1)).clamp(FEWEST, MOST);
     let mut choices = Vec::new();
     for (source, name) in names {
@@ -289,7 +298,7 @@ pub fn build_monitor_charts(recording: &Recording, axis: &Timeline) -> MonitorCh
             out.constant.push((format!("{source} {name}"), first));
             continue;
         }
-        let unit = recording.series(source, name).map_or("value", |series| unit(name, series.kind));
+        let unit = recording.find_series(source, name).map_or("value", |series| unit(name, series.kind));
         choices.push(ChartChoice {
             n: format!("{source} {name} ({unit})"),
             s: vec![pack_series(name, &points, most)],

@@ -23,14 +23,14 @@ pub fn of_experiment(dir: &ExperimentDir) -> Document {
 }
 
 fn suite(dir: &ExperimentDir, run: &EndedRun, searches: bool) -> Suite {
-    let label = dir.cell(run.cell).map_or("", |cell| cell.label.as_str());
+    let label = dir.find_cell(run.cell).map_or("", |cell| cell.label.as_str());
     let point = if run.point.is_empty() { String::new() } else { format!(" {}", run.point) };
     let name = format!("{}: {label}{point}, repetition {}", dir.name, run.repetition);
     if run.status != "complete" {
         let why = if run.words.is_empty() { String::new() } else { format!(": {}", run.words) };
         return failed_suite(name, format!("{}{why}", run.status));
     }
-    let summary = RunDir::salvage(&dir.path.join(&run.dir)).map(|(run, _)| run.summary);
+    let summary = RunDir::salvage_run(&dir.path.join(&run.dir)).map(|(run, _)| run.summary);
     match summary {
         Ok(Some(summary)) => {
             let mut suite = of_run(name, &summary, searches.then_some(SEARCHED));

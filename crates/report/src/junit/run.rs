@@ -59,7 +59,7 @@ fn threshold(one: &Threshold, strict: bool, verdict: &Verdict) -> Case {
     let grade = verdict.grades.iter().find(|grade| grade.claim == one.expression);
     let trust = grade.map_or(verdict.trust, |grade| grade.trust);
     let reasons = grade.map_or_else(|| whole_reasons(verdict), |grade| against(grade, verdict));
-    let decision = one.decision();
+    let decision = one.threshold_answer();
     let words = format!("{}: {measured}", one.expression);
     let end = match (trust, decision) {
         (Trust::Invalid, _) => {
@@ -113,6 +113,6 @@ fn whole_reasons(verdict: &Verdict) -> String {
 fn lines<'a>(reasons: impl Iterator<Item = &'a Reason>) -> String {
     let mut reasons: Vec<&Reason> = reasons.collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.trust));
-    let line = |reason: &&Reason| format!("{}: {}", reason.trust.word(), reason.text);
+    let line = |reason: &&Reason| format!("{}: {}", reason.trust.trust_word(), reason.text);
     reasons.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -18,7 +18,7 @@ fn summary(verdict: Verdict, thresholds: &[(&str, Option<f64>, bool)]) -> Summar
     };
     let plain = json!({
         "version": 1, "dyno": "0.1.0", "status": "complete", "target": "null:", "database": "null",
-        "started": "2026-11-25T00:00:00.5Z", "title": "a title", "thresholds": [], "verdict": Verdict::none(Trust::Valid),
+        "started": "2026-11-25T00:00:00.5Z", "title": "a title", "thresholds": [], "verdict": Verdict::nothing_judged(Trust::Valid),
         "phases": [phase("load", 1.5), phase("measure", 10.0)],
     });
     let thresholds = thresholds.iter().map(|(expression, measured, passed)| Threshold {
@@ -143,7 +143,7 @@ fn a_threshold_fails_where_it_is_missed_or_must_not_be_used() {
 
 #[test]
 fn a_run_that_did_not_end_is_an_error_and_one_judged_as_a_whole_has_a_verdict() {
-    let whole = |trust| Verdict { reasons: vec![reason("x", trust, &[])], ..Verdict::none(trust) };
+    let whole = |trust| Verdict { reasons: vec![reason("x", trust, &[])], ..Verdict::nothing_judged(trust) };
     let of = |status, trust| {
         let summary = Summary { status, ..summary(whole(trust), &[("throughput > 5", Some(9.0), true)]) };
         ends(&document(of_run("r".into(), &summary, None)).xml())

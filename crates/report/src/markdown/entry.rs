@@ -99,14 +99,14 @@ fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64)
     let mut sum = 0.0;
     for source in sources {
         let own: Option<Vec<RecordedSeries>> =
-            ["cpu.user_s", "cpu.system_s"].iter().map(|name| recording.series(source, name)).collect();
-        let series = own.or_else(|| Some(vec![recording.series(source, "cgroup.cpu_s")?]))?;
+            ["cpu.user_s", "cpu.system_s"].iter().map(|name| recording.find_series(source, name)).collect();
+        let series = own.or_else(|| Some(vec![recording.find_series(source, "cgroup.cpu_s")?]))?;
         let steps = series[0].points.windows(2).filter(|pair| {
             // Samples that stand beside those at the edges of phases are too close for a rate.
             pair[0].0 >= from_ms - 1.0 && pair[1].0 <= to_ms + 1.0 && pair[1].0 - pair[0].0 > 50.0
         });
         let rates = steps.filter_map(|pair| -> Option<f64> {
-            series.iter().map(|one| one.rate(pair[0].0, pair[1].0)).sum()
+            series.iter().map(|one| one.rate_between(pair[0].0, pair[1].0)).sum()
         });
         sum += rates.reduce(f64::max)?;
     }
@@ -127,12 +127,12 @@ pub(super) fn read_component(
         if source.starts_with("database") {
             return alone(source);
         }
-        let Some(told) = recording.series(source, "cgroup.cpu_s") else { return true };
+        let Some(told) = recording.find_series(source, "cgroup.cpu_s") else { return true };
         let within = told.points.iter().filter(|(at, value)| (from..=to).contains(at) && value.is_some());
-        recording.series(source, "cpu.user_s").is_some() || within.count() > 1
+        recording.find_series(source, "cpu.user_s").is_some() || within.count() > 1
     };
     let of = |prefix: &&str| -> Vec<&str> {
-        recording.sources().filter(|name| name.starts_with(*prefix)).filter(tells).collect()
+        recording.source_names().filter(|name| name.starts_with(*prefix)).filter(tells).collect()
     };
     // The first of the kinds that was watched.
     let Some(sources) = prefixes.iter().map(of).find(|found| !found.is_empty()) else {
@@ -142,7 +142,7 @@ pub(super) fn read_component(
         |one: &dyn Fn(&str) -> Option<f64>| -> Option<f64> { sources.iter().map(|source| one(source)).sum() };
     // Of pods that a kubelet tells of, the control group is known alone.
     let cpu = |source: &str| {
-        let rate = |name: &str| recording.rate(source, name, from, to);
+        let rate = |name: &str| recording.counter_rate(source, name, from, to);
         let own = || Some(rate("cpu.user_s")? + rate("cpu.system_s")?);
         own().or_else(|| rate("cgroup.cpu_s"))
     };
@@ -208,13 +208,13 @@ const LAG: usize = 4;
 
 fn application(recording: Option<&Recording>, boundaries: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
     let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Vec::new() };
-    let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
+    let sources: Vec<&str> = recording.source_names().filter(|name| name.starts_with("database")).collect();
     let told = |name: &str| -> Vec<RecordedSeries> {
-        sources.iter().filter_map(|source| recording.series(source, name)).collect()
+        sources.iter().filter_map(|source| recording.find_series(source, name)).collect()
     };
     let figure = |series: &RecordedSeries, of: SeriesReduction| match of {
-        SeriesReduction::Increase => series.increase(from, to),
-        SeriesReduction::PerSecond => series.increase(from, to).map(|count| count / ((to - from) / 1e3)),
+        SeriesReduction::Increase => series.increase_over(from, to),
+        SeriesReduction::PerSecond => series.increase_over(from, to).map(|count| count / ((to - from) / 1e3)),
         // A short phase may lie between two samples: the one after it tells of it, too.
         SeriesReduction::Most => series.max(from, to).or_else(|| {
             series.points.iter().find(|(at, value)| *at > to && value.is_some()).and_then(|(_, value)| *value)
@@ -253,15 +253,18 @@ fn restarted(recording: Option<&Recording>) -> Option<bool> {
         (!known.is_empty()).then(|| known.windows(2).any(|pair| pair[1] < pair[0]))
     };
     let process = |source: &str| {
-        let own =
-            recording.series(source, "cpu.user_s").or_else(|| recording.series(source, "cgroup.cpu_s"))?;
+        let own = recording
+            .find_series(source, "cpu.user_s")
+            .or_else(|| recording.find_series(source, "cgroup.cpu_s"))?;
         // One sample may be missing by chance.
         let gone = own.points.len() > 2 && own.points.iter().rev().take(2).all(|(_, value)| value.is_none());
         falls(&own).map(|falls| falls || gone)
     };
-    let found = recording.sources().filter_map(|source| match source {
+    let found = recording.source_names().filter_map(|source| match source {
         source if source.starts_with("server") => Some(process(source)),
-        source if source.starts_with("database") => falls(&recording.series(source, "uptime_s")?).map(Some),
+        source if source.starts_with("database") => {
+            falls(&recording.find_series(source, "uptime_s")?).map(Some)
+        }
         _ => None,
     });
     let all: Option<Vec<bool>> = found.collect();
@@ -320,7 +323,7 @@ impl Entry {
             status: summary.status,
             trust: summary.verdict.trust,
             seconds: summary.phases.iter().map(|phase| phase.seconds).sum(),
-            workers: dir.workers().unwrap_or_default(),
+            workers: dir.read_workers().unwrap_or_default(),
             load,
             measure,
             links: summary

@@ -223,9 +223,9 @@ fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> 
         (None, _) => crate::rebuilt::rebuild_summary(&run, recording.as_ref(), false),
     };
     let product = entry::product_name(&summary.database);
-    let label = dir.cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
+    let label = dir.find_cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
     // Cells of bexhoma's flags have its names.
-    let levels = dir.cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
+    let levels = dir.find_cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
     let level = |name: &str| levels.iter().find(|(known, _)| known == name).map(|(_, level)| level.clone());
     // The only configuration has no level.
     let topology = run.run.settings.iter().find(|one| one.key == "server.topology");

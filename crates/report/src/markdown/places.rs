@@ -20,7 +20,7 @@ pub(super) fn read_host_facts(
     }
     let elsewhere = dir.run.facts.get("target.elsewhere").is_some_and(|is| is == "true");
     // Servers on another host of ssh, or one that was only watched there.
-    let name = recording.map_or("", Recording::host);
+    let name = recording.map_or("", Recording::host_source);
     let facts = match name.strip_prefix("host-") {
         Some(name) => environment(dir, name).as_ref().map_or(HostFacts::new(), host),
         None if elsewhere => HostFacts::new(),

@@ -64,7 +64,7 @@ impl LogFile {
 
 fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     let path = path.to_owned();
-    move |error| io::Error::new(error.kind(), format!("{}: {}", path.display(), files::named(error)))
+    move |error| io::Error::new(error.kind(), format!("{}: {}", path.display(), files::name_limit(error)))
 }
 
 #[cfg(test)]

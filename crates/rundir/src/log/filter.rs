@@ -73,7 +73,7 @@ impl TargetFilter {
     }
 
     /// As it was written.
-    pub fn text(&self) -> &str {
+    pub fn as_written(&self) -> &str {
         &self.text
     }
 

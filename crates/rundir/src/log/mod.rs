@@ -2,8 +2,8 @@
 //!
 //! Every part of dyno writes records by `tracing`, at the level of phases and never of operations. [`begin`] takes them in;
 //! each is masked, shown if it is wanted (`-v`, `DYNO_LOG`), and kept in `log.jsonl` of the run directory. Until there is one,
-//! records wait. A worker's or an agent's wait until they are sent ([`waiting`]); the controller puts them in with their
-//! source ([`take`]).
+//! records wait. A worker's or an agent's wait until they are sent ([`take_waiting`]); the controller puts them in with their
+//! source ([`take_record`]).
 
 mod file;
 mod filter;
@@ -60,7 +60,7 @@ fn is_kept(level: &tracing::Level, target: &str) -> bool {
 
 /// Takes in this process' records from now on; those that a filter wants are shown.
 pub fn begin(wanted: Vec<TargetFilter>, show: Option<fn(&Record)>) {
-    want(wanted);
+    set_filters(wanted);
     let mut log = log();
     (log.begun, log.show) = (true, show);
     // A collector that is set already stays.
@@ -68,19 +68,19 @@ pub fn begin(wanted: Vec<TargetFilter>, show: Option<fn(&Record)>) {
 }
 
 /// Changes what is wanted: a worker and an agent learn it from their controller.
-pub fn want(wanted: Vec<TargetFilter>) {
+pub fn set_filters(wanted: Vec<TargetFilter>) {
     *WANTED.write().unwrap_or_else(PoisonError::into_inner) = wanted;
     tracing::callsite::rebuild_interest_cache();
 }
 
 /// The filters, as they were written.
-pub fn wanted() -> Vec<String> {
+pub fn written_filters() -> Vec<String> {
     let wanted = WANTED.read().unwrap_or_else(PoisonError::into_inner);
-    wanted.iter().map(|filter| filter.text().to_owned()).collect()
+    wanted.iter().map(|filter| filter.as_written().to_owned()).collect()
 }
 
 /// Takes in a record: this process' own, or one that has come from a worker or an agent.
-pub fn take(record: Record) {
+pub fn take_record(record: Record) {
     let (level, record) = (record.level.tracing(), record.masked());
     let show = log().show;
     if let Some(show) = show.filter(|_| is_wanted(&level, &record.target)) {
@@ -92,7 +92,7 @@ pub fn take(record: Record) {
 }
 
 /// Takes out what waits, for the controller.
-pub fn waiting() -> Vec<Record> {
+pub fn take_waiting() -> Vec<Record> {
     let mut log = log();
     log.tell_lost();
     log.waiting.drain(..).collect()
@@ -104,12 +104,12 @@ pub(crate) fn enter(run: &Path) -> io::Result<()> {
 }
 
 /// Has records wait for the next run directory.
-pub fn leave() {
+pub fn keep_waiting() {
     log().file = None;
 }
 
 /// The end of a run: where it has come to no run directory, what waits for one is kept in `folder`.
-pub fn rest(folder: &Path) -> io::Result<()> {
+pub fn end_run(folder: &Path) -> io::Result<()> {
     let mut log = log();
     let begun = log.waiting.front().map(|first| first.unix_ns);
     match (&log.file, begun) {
@@ -195,7 +195,7 @@ impl Subscriber for Collector {
         let mut said = EventFields::default();
         event.record(&mut said);
         let (level, target) = (Level::of(metadata.level()), metadata.target().to_owned());
-        take(Record { level, target, fields: said.fields, ..own(said.message) });
+        take_record(Record { level, target, fields: said.fields, ..own(said.message) });
     }
 
     fn enter(&self, _: &Id) {}

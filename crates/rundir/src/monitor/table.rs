@@ -79,7 +79,7 @@ impl Recording {
     }
 
     /// Forgets what is older than `before_ms`, but keeps the last row before it.
-    pub fn forget(&mut self, before_ms: f64) {
+    pub fn forget_before(&mut self, before_ms: f64) {
         for part in self.sources.values_mut().flatten() {
             let old = part.times.partition_point(|t| *t < before_ms).saturating_sub(1);
             part.times.drain(..old);
@@ -88,30 +88,30 @@ impl Recording {
     }
 
     /// Names of the sources.
-    pub fn sources(&self) -> impl Iterator<Item = &str> {
+    pub fn source_names(&self) -> impl Iterator<Item = &str> {
         self.sources.keys().map(String::as_str)
     }
 
     /// The source that tells of the host of the servers: `host-NAME` where they were started or watched there, else this host. A
     /// target on another host that no monitor watched has none: the name is empty, and no series is found under it.
-    pub fn host(&self) -> &str {
+    pub fn host_source(&self) -> &str {
         if let Some(watched) = &self.watched {
             return watched;
         }
         let serves = |source: &&str| {
             let own = source.strip_prefix("host-").map(|name| format!("server-{name}-"));
-            own.is_some_and(|own| self.sources().any(|source| source.starts_with(&own)))
+            own.is_some_and(|own| self.source_names().any(|source| source.starts_with(&own)))
         };
-        self.sources().find(serves).unwrap_or(if self.elsewhere { "" } else { "host" })
+        self.source_names().find(serves).unwrap_or(if self.elsewhere { "" } else { "host" })
     }
 
     /// Names of a source's series.
-    pub fn names(&self, source: &str) -> impl Iterator<Item = &str> {
+    pub fn series_names(&self, source: &str) -> impl Iterator<Item = &str> {
         self.kinds.get(source).into_iter().flat_map(|kinds| kinds.keys().map(String::as_str))
     }
 
     /// A series; `None` where there is none of this name.
-    pub fn series(&self, source: &str, name: &str) -> Option<RecordedSeries> {
+    pub fn find_series(&self, source: &str, name: &str) -> Option<RecordedSeries> {
         let kind = *self.kinds.get(source)?.get(name)?;
         let mut points = Vec::new();
         for part in self.sources.get(source)? {
@@ -125,18 +125,18 @@ impl Recording {
     }
 
     /// Increase of a counter per second from `from_ms` to `to_ms`; see [`Series::rate`].
-    pub fn rate(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
-        self.series(source, name)?.rate(from_ms, to_ms)
+    pub fn counter_rate(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
+        self.find_series(source, name)?.rate_between(from_ms, to_ms)
     }
 
     /// Mean of a gauge; see [`Series::mean`].
-    pub fn mean(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
-        self.series(source, name)?.mean(from_ms, to_ms)
+    pub fn gauge_mean(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
+        self.find_series(source, name)?.mean_between(from_ms, to_ms)
     }
 
     /// Greatest value of a gauge from `from_ms` to `to_ms`.
     pub fn max(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
-        self.series(source, name)?.max(from_ms, to_ms)
+        self.find_series(source, name)?.max(from_ms, to_ms)
     }
 }
 
@@ -164,7 +164,7 @@ impl RecordedSeries {
     /// Increase per second between two times. At the edges the counter is interpolated between the samples around them;
     /// across missing samples it is known, because it is cumulative. One that falls has begun anew from zero. `None` if
     /// samples cover less than half of the window.
-    pub fn rate(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+    pub fn rate_between(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
         let known = self.known();
         let (first, last) = (known.first()?.0, known.last()?.0);
         let (from, to) = (from_ms.max(first), to_ms.min(last));
@@ -187,13 +187,13 @@ impl RecordedSeries {
     /// of whole numbers. Monitors look right before a phase and right after it, when nothing is under way. Where there are no
     /// such samples (monitors that began or ended in it), or the load was under way before (a warm-up), it is the rate over
     /// the phase.
-    pub fn increase(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+    pub fn increase_over(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
         let known = self.known();
         let first = known.partition_point(|(at, _)| *at <= from_ms).checked_sub(1);
         let last = known.partition_point(|(at, _)| *at < to_ms);
         let near =
             |at: usize, edge: f64| known.get(at).is_some_and(|(then, _)| (then - edge).abs() < NEAR_MS);
-        let over = self.rate(from_ms, to_ms).map(|per_s| per_s * (to_ms - from_ms) / 1e3);
+        let over = self.rate_between(from_ms, to_ms).map(|per_s| per_s * (to_ms - from_ms) / 1e3);
         let Some(first) = first.filter(|first| near(*first, from_ms) && near(last, to_ms)) else {
             return over;
         };
@@ -220,7 +220,7 @@ impl RecordedSeries {
 
     /// Mean over time between two times; spans with a missing sample at either end are left out. `None` without any
     /// sample.
-    pub fn mean(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+    pub fn mean_between(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
         let (mut sum, mut length) = (0.0, 0.0);
         for pair in self.points.windows(2) {
             let ((begin, Some(before)), (end, Some(after))) = (pair[0], pair[1]) else { continue };
@@ -261,32 +261,38 @@ mod tests {
         // 100/s for a second, then 300/s.
         let counter =
             series(Kind::Counter, &[(0.0, Some(50.0)), (1_000.0, Some(150.0)), (2_000.0, Some(450.0))]);
-        assert_eq!(counter.rate(0.0, 1_000.0), Some(100.0));
-        assert_eq!(counter.rate(500.0, 1_500.0), Some(200.0));
-        assert_eq!(counter.rate(1_250.0, 1_750.0), Some(300.0));
+        assert_eq!(counter.rate_between(0.0, 1_000.0), Some(100.0));
+        assert_eq!(counter.rate_between(500.0, 1_500.0), Some(200.0));
+        assert_eq!(counter.rate_between(1_250.0, 1_750.0), Some(300.0));
         // The part that is covered stands for the whole if it is at least half.
-        assert_eq!(counter.rate(1_500.0, 2_400.0), Some(300.0));
-        assert_eq!(counter.rate(1_500.0, 4_000.0), None);
-        assert_eq!(counter.rate(1_000.0, 1_000.0), None);
+        assert_eq!(counter.rate_between(1_500.0, 2_400.0), Some(300.0));
+        assert_eq!(counter.rate_between(1_500.0, 4_000.0), None);
+        assert_eq!(counter.rate_between(1_000.0, 1_000.0), None);
     }
 
     #[test]
     fn half_of_a_window_stands_for_it_and_a_clock_that_stands_still_for_nothing() {
         let counter = [(1_000.0, Some(150.0)), (2_000.0, Some(450.0)), (2_000.0, Some(470.0))];
         let counter = series(Kind::Counter, &counter);
-        assert_eq!(counter.rate(1_500.0, 2_500.0), Some(300.0), "exactly half");
-        assert_eq!(counter.rate(1_500.0, 2_501.0), None);
-        assert_eq!((counter.rate(500.0, 1_500.0), counter.rate(499.0, 1_500.0)), (Some(300.0), None));
-        assert_eq!((counter.rate(2_000.0, 1_000.0), counter.rate(2_000.0, 2_000.0)), (None, None));
+        assert_eq!(counter.rate_between(1_500.0, 2_500.0), Some(300.0), "exactly half");
+        assert_eq!(counter.rate_between(1_500.0, 2_501.0), None);
+        assert_eq!(
+            (counter.rate_between(500.0, 1_500.0), counter.rate_between(499.0, 1_500.0)),
+            (Some(300.0), None)
+        );
+        assert_eq!(
+            (counter.rate_between(2_000.0, 1_000.0), counter.rate_between(2_000.0, 2_000.0)),
+            (None, None)
+        );
     }
 
     #[test]
     fn a_counter_across_a_gap_and_after_a_restart() {
         let gap = series(Kind::Counter, &[(0.0, Some(0.0)), (1_000.0, None), (2_000.0, Some(200.0))]);
-        assert_eq!(gap.rate(0.0, 2_000.0), Some(100.0));
+        assert_eq!(gap.rate_between(0.0, 2_000.0), Some(100.0));
         let restarted =
             series(Kind::Counter, &[(0.0, Some(900.0)), (1_000.0, Some(1_000.0)), (2_000.0, Some(60.0))]);
-        assert_eq!(restarted.rate(0.0, 2_000.0), Some(80.0));
+        assert_eq!(restarted.rate_between(0.0, 2_000.0), Some(80.0));
     }
 
     #[test]
@@ -294,40 +300,40 @@ mod tests {
         let counter = [(0.0, Some(5.0)), (900.0, Some(7.0)), (1_300.0, Some(100.0)), (2_100.0, Some(207.0))];
         let counter = series(Kind::Counter, &counter);
         assert_eq!(
-            counter.increase(1_000.0, 2_000.0),
+            counter.increase_over(1_000.0, 2_000.0),
             Some(200.0),
             "of what was before and after, nothing is cut"
         );
         let again = [(900.0, Some(7.0)), (1_300.0, Some(100.0)), (2_100.0, Some(60.0))];
-        assert_eq!(series(Kind::Counter, &again).increase(1_000.0, 2_000.0), Some(153.0));
+        assert_eq!(series(Kind::Counter, &again).increase_over(1_000.0, 2_000.0), Some(153.0));
         // The load was under way before: its warm-up.
         let warm = [(0.0, Some(0.0)), (900.0, Some(90.0)), (1_100.0, Some(110.0)), (2_100.0, Some(210.0))];
-        assert_eq!(series(Kind::Counter, &warm).increase(1_000.0, 2_000.0), Some(100.0));
+        assert_eq!(series(Kind::Counter, &warm).increase_over(1_000.0, 2_000.0), Some(100.0));
         // The warm-up is shorter than the distance of samples; the one of its end is right behind it.
         let short = [(0.0, Some(0.0)), (1_000.5, Some(100.0)), (2_001.0, Some(200.0))];
-        let found = series(Kind::Counter, &short).increase(1_000.0, 2_000.0).unwrap();
+        let found = series(Kind::Counter, &short).increase_over(1_000.0, 2_000.0).unwrap();
         assert!((found - 100.0).abs() < 0.1, "{found}");
         // The same before a long phase, of which a second of warm-up is less than a fiftieth.
         let seconds: Vec<(f64, Option<f64>)> =
             (0..65).map(|s| (f64::from(s) * 1_000.0 + 0.5, Some(f64::from(s) * 100.0))).collect();
-        let found = series(Kind::Counter, &seconds).increase(3_000.0, 63_000.0).unwrap();
+        let found = series(Kind::Counter, &seconds).increase_over(3_000.0, 63_000.0).unwrap();
         assert!((found - 6_000.0).abs() < 1.0, "{found}");
         // No sample stands before the phase, or far before it.
         let late = [(1_000.0, Some(0.0)), (2_000.0, Some(100.0))];
-        assert_eq!(series(Kind::Counter, &late).increase(500.0, 1_900.0), Some(140.0));
+        assert_eq!(series(Kind::Counter, &late).increase_over(500.0, 1_900.0), Some(140.0));
         let far = [(0.0, Some(0.0)), (10_000.0, Some(100.0)), (20_000.0, Some(200.0))];
-        assert_eq!(series(Kind::Counter, &far).increase(9_000.0, 19_000.0), Some(100.0));
-        assert_eq!(counter.increase(5_000.0, 9_000.0), None);
+        assert_eq!(series(Kind::Counter, &far).increase_over(9_000.0, 19_000.0), Some(100.0));
+        assert_eq!(counter.increase_over(5_000.0, 9_000.0), None);
     }
 
     #[test]
     fn samples_at_the_edges_of_a_phase_are_those_before_and_after_it() {
         let counter =
             [(0.0, Some(5.0)), (1_000.0, Some(5.0)), (2_000.0, Some(105.0)), (3_000.0, Some(155.0))];
-        assert_eq!(series(Kind::Counter, &counter).increase(1_000.0, 2_000.0), Some(100.0));
+        assert_eq!(series(Kind::Counter, &counter).increase_over(1_000.0, 2_000.0), Some(100.0));
         // Nothing was done in the phase, much before it.
         let idle = [(0.0, Some(0.0)), (900.0, Some(90.0)), (2_100.0, Some(90.0))];
-        assert_eq!(series(Kind::Counter, &idle).increase(1_000.0, 2_000.0), Some(0.0));
+        assert_eq!(series(Kind::Counter, &idle).increase_over(1_000.0, 2_000.0), Some(0.0));
     }
 
     #[test]
@@ -336,24 +342,30 @@ mod tests {
             Kind::Gauge,
             &[(1_000.0, Some(1.0)), (2_000.0, None), (3_000.0, Some(4.0)), (4_000.0, None)],
         );
-        assert_eq!((gauge.mean(0.0, 5_000.0), gauge.max(0.0, 5_000.0)), (Some(2.5), Some(4.0)));
-        assert_eq!((gauge.mean(1_000.0, 1_000.0), gauge.max(1_000.0, 1_000.0)), (Some(1.0), Some(1.0)));
-        assert_eq!((gauge.mean(1_001.0, 2_999.0), gauge.max(1_001.0, 2_999.0)), (None, None));
+        assert_eq!((gauge.mean_between(0.0, 5_000.0), gauge.max(0.0, 5_000.0)), (Some(2.5), Some(4.0)));
+        assert_eq!(
+            (gauge.mean_between(1_000.0, 1_000.0), gauge.max(1_000.0, 1_000.0)),
+            (Some(1.0), Some(1.0))
+        );
+        assert_eq!((gauge.mean_between(1_001.0, 2_999.0), gauge.max(1_001.0, 2_999.0)), (None, None));
         // Twice at the same time: 10 to 20 over a second, 50 over another.
         let gauge = [(0.0, Some(10.0)), (1_000.0, Some(20.0)), (1_000.0, Some(50.0)), (2_000.0, Some(50.0))];
         let gauge = series(Kind::Gauge, &gauge);
-        assert_eq!((gauge.mean(0.0, 2_000.0), gauge.mean(500.0, 1_500.0)), (Some(32.5), Some(33.75)));
+        assert_eq!(
+            (gauge.mean_between(0.0, 2_000.0), gauge.mean_between(500.0, 1_500.0)),
+            (Some(32.5), Some(33.75))
+        );
     }
 
     #[test]
     fn a_sample_is_near_a_phase_within_five_seconds() {
         // 10/s: half of the increase lies in half of the time.
         let counter = series(Kind::Counter, &[(0.0, Some(0.0)), (10_000.0, Some(100.0))]);
-        assert_eq!(counter.increase(5_001.0, 10_000.0).map(f64::round), Some(50.0));
-        assert_eq!(counter.increase(5_000.0, 10_000.0), Some(50.0));
-        assert_eq!(counter.increase(4_999.0, 10_000.0), Some(100.0));
+        assert_eq!(counter.increase_over(5_001.0, 10_000.0).map(f64::round), Some(50.0));
+        assert_eq!(counter.increase_over(5_000.0, 10_000.0), Some(50.0));
+        assert_eq!(counter.increase_over(4_999.0, 10_000.0), Some(100.0));
         assert_eq!(
-            (counter.increase(0.0, 5_000.0), counter.increase(0.0, 5_001.0)),
+            (counter.increase_over(0.0, 5_000.0), counter.increase_over(0.0, 5_001.0)),
             (Some(50.0), Some(100.0))
         );
     }
@@ -364,7 +376,7 @@ mod tests {
         let before = |count: f64| {
             let counter =
                 [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (5_500.0, Some(1_100.0 + count))];
-            series(Kind::Counter, &counter).increase(2_000.0, 4_000.0)
+            series(Kind::Counter, &counter).increase_over(2_000.0, 4_000.0)
         };
         // 50/s in the two seconds of the phase, if all of it were in them.
         assert_eq!((before(24.0), before(25.0)), (Some(100.0), Some(50.0)));
@@ -375,22 +387,22 @@ mod tests {
         let mut recording = Recording::new();
         recording.push("s", 0.0, [("c", Kind::Counter, 50.0), ("g", Kind::Gauge, 10.0)]);
         recording.push("s", 2_000.0, [("c", Kind::Counter, 250.0), ("g", Kind::Gauge, 20.0)]);
-        assert_eq!(recording.rate("s", "c", 0.0, 2_000.0), Some(100.0));
-        assert_eq!(recording.mean("s", "g", 0.0, 2_000.0), Some(15.0));
+        assert_eq!(recording.counter_rate("s", "c", 0.0, 2_000.0), Some(100.0));
+        assert_eq!(recording.gauge_mean("s", "g", 0.0, 2_000.0), Some(15.0));
         assert_eq!(recording.max("s", "g", 0.0, 2_000.0), Some(20.0));
-        assert_eq!(recording.rate("s", "x", 0.0, 2_000.0), None);
+        assert_eq!(recording.counter_rate("s", "x", 0.0, 2_000.0), None);
     }
 
     #[test]
     fn means_are_over_time_and_leave_gaps_out() {
         // A further sample at an edge weighs no more than its time.
         let gauge = series(Kind::Gauge, &[(0.0, Some(10.0)), (1.0, Some(10.0)), (1_000.0, Some(20.0))]);
-        assert!((gauge.mean(0.0, 1_000.0).unwrap() - 14.995).abs() < 0.001);
+        assert!((gauge.mean_between(0.0, 1_000.0).unwrap() - 14.995).abs() < 0.001);
         let gap = [(0.0, Some(1.0)), (1_000.0, Some(3.0)), (2_000.0, None), (3_000.0, Some(900.0))];
         let gap = series(Kind::Gauge, &gap);
-        assert_eq!(gap.mean(0.0, 3_000.0), Some(2.0));
+        assert_eq!(gap.mean_between(0.0, 3_000.0), Some(2.0));
         assert_eq!(gap.max(0.0, 2_000.0), Some(3.0));
-        assert_eq!(gap.mean(1_500.0, 2_500.0), None, "what is missing is not zero");
+        assert_eq!(gap.mean_between(1_500.0, 2_500.0), None, "what is missing is not zero");
         assert_eq!(gap.max(1_500.0, 2_500.0), None);
     }
 
@@ -405,17 +417,21 @@ mod tests {
             4.0,
             [("a", Kind::Counter, 4.0), ("b", Kind::Gauge, 6.0), ("b", Kind::Gauge, 9.0)],
         );
-        let points = |name: &str| recording.series("s", name).unwrap().points;
+        let points = |name: &str| recording.find_series("s", name).unwrap().points;
         assert_eq!(points("a"), [(1.0, Some(1.0)), (2.0, None), (3.0, None), (4.0, Some(4.0))]);
         assert_eq!(points("b"), [(1.0, None), (2.0, Some(5.0)), (3.0, None), (4.0, Some(6.0))]);
-        assert!(recording.series("s", "c").is_none() && recording.series("x", "a").is_none());
+        assert!(recording.find_series("s", "c").is_none() && recording.find_series("x", "a").is_none());
         let mut next = recording.clone();
         next.push("s", 5.0, [("b", Kind::Gauge, 7.0)]);
-        assert_eq!(next.series("s", "b").unwrap().points[4], (5.0, Some(7.0)), "one figure a row");
+        assert_eq!(next.find_series("s", "b").unwrap().points[4], (5.0, Some(7.0)), "one figure a row");
         let mut at_a_row = recording.clone();
-        at_a_row.forget(4.0);
-        recording.forget(3.5);
-        assert_eq!(recording.series("s", "a").unwrap().points, [(3.0, None), (4.0, Some(4.0))]);
-        assert_eq!(at_a_row.series("s", "a"), recording.series("s", "a"), "the last row before it is kept");
+        at_a_row.forget_before(4.0);
+        recording.forget_before(3.5);
+        assert_eq!(recording.find_series("s", "a").unwrap().points, [(3.0, None), (4.0, Some(4.0))]);
+        assert_eq!(
+            at_a_row.find_series("s", "a"),
+            recording.find_series("s", "a"),
+            "the last row before it is kept"
+        );
     }
 }

@@ -58,7 +58,7 @@ fn cell(name: &str) -> String {
 
 impl MonitorWriter {
     /// Creates the folder in a run directory.
-    pub fn create(run: &Path, interval_ms: f64) -> io::Result<Self> {
+    pub fn create_in(run: &Path, interval_ms: f64) -> io::Result<Self> {
         let folder = run.join(FOLDER);
         DirBuilder::new().mode(0o700).create(&folder)?;
         let index = SeriesIndex { interval_ms, sources: BTreeMap::new() };
@@ -68,14 +68,14 @@ impl MonitorWriter {
     }
 
     /// The first write that failed, in words.
-    pub fn failure(&self) -> Option<&str> {
+    pub fn first_failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
     /// Writes one row; no columns are a missing sample.
-    pub fn row<'a>(&mut self, source: &str, at_ns: u64, columns: impl IntoIterator<Item = Column<'a>>) {
+    pub fn write_row<'a>(&mut self, source: &str, at_ns: u64, columns: impl IntoIterator<Item = Column<'a>>) {
         if let (Err(error), None) = (self.try_row(source, at_ns, columns), &self.failure) {
-            self.failure = Some(format!("{}: {}", self.folder.display(), files::named(error)));
+            self.failure = Some(format!("{}: {}", self.folder.display(), files::name_limit(error)));
         }
     }
 

@@ -110,7 +110,7 @@ impl MonitorWatch {
             sources.push(Box::new(PrometheusSource::new(&name, url.clone())));
         }
         let interval_ms = plan.interval.as_secs_f64() * 1e3;
-        let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
+        let writer = directory.map(|d| MonitorWriter::create_in(d, interval_ms)).transpose()?;
         let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
         Ok(MonitorWatch {

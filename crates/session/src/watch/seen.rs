@@ -63,12 +63,12 @@ impl Seen {
     }
 
     pub fn failure(&self) -> Option<&str> {
-        self.writer.as_ref().and_then(MonitorWriter::failure)
+        self.writer.as_ref().and_then(MonitorWriter::first_failure)
     }
 
     pub fn forget(&mut self, before: SystemTime) {
         // One more interval, so that the sample before the phase is there.
-        self.recording.forget(unix_ns(before) as f64 / 1e6 - self.interval.as_secs_f64() * 1e3);
+        self.recording.forget_before(unix_ns(before) as f64 / 1e6 - self.interval.as_secs_f64() * 1e3);
     }
 
     pub fn events(&mut self) -> Vec<(SystemTime, String)> {
@@ -143,7 +143,7 @@ impl SampleSink for Seen {
         }
         let row = readings.iter().map(|r| (r.name.as_str(), kind(r.kind), r.value));
         match &mut self.writer {
-            Some(writer) => writer.row(source, at_ns, row),
+            Some(writer) => writer.write_row(source, at_ns, row),
             None => {
                 let wanted = row.filter(|(name, ..)| is_summarised(source, name));
                 self.recording.push(source, at_ns as f64 / 1e6, wanted);

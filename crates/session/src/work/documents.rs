@@ -58,8 +58,8 @@ impl TemplateWork {
         let load = Arc::new(TemplateLoad::new(&template).map_err(bad)?);
         let run = Arc::new(TemplateRun::new(&template, &[], run_seed(spec, &template)).map_err(bad)?);
         let mut settings = PropertySettings::new();
-        settings.set("dyno.template", path, (wording.source)("workload.documents"));
-        settings.set("dyno.seed", template.seed.to_string(), (wording.source)("seed"));
+        settings.set_property("dyno.template", path, (wording.source)("workload.documents"));
+        settings.set_property("dyno.seed", template.seed.to_string(), (wording.source)("seed"));
         let (reload, no_load) = (wording.reload, wording.no_load);
         let hint = format!("{reload} drops it and loads it again, {no_load} takes it as it is");
         Ok(TemplateWork {
@@ -101,11 +101,11 @@ impl Work for TemplateWork {
     }
 
     fn load_operations(&self) -> u64 {
-        self.load.operations()
+        self.load.count_inserts()
     }
 
     fn load(&self) -> Result<Option<Job>, Refused> {
-        let job = || shape::load(&self.spec, self.load.clone(), self.load.operations());
+        let job = || shape::load(&self.spec, self.load.clone(), self.load.count_inserts());
         self.must_load.then(job).transpose()
     }
 
@@ -174,7 +174,7 @@ fn same_shape(
         out
     };
     let wanted: Vec<Vec<u8>> = (0..collection.count.min(DOCUMENTS)).map(wanted).collect();
-    let changed = template.changed(number);
+    let changed = template.changed_fields(number);
     same_documents(collections, &collection.name, &wanted, &changed, hint)
 }
 
@@ -186,6 +186,7 @@ fn first_free(collections: &dyn Collections, collection: &str, id: &ValueTemplat
         return Ok(second << 20);
     }
     let newest = collections.highest(collection, None)?;
-    let highest = newest.as_deref().and_then(|document| bson::find(document, "_id")).and_then(|e| e.as_i64());
+    let highest =
+        newest.as_deref().and_then(|document| bson::find_element(document, "_id")).and_then(|e| e.as_i64());
     Ok(highest.and_then(|id| u64::try_from(id + 1).ok()).unwrap_or(0))
 }

@@ -14,7 +14,7 @@ use dyno_types::limits::TEXT_BYTES;
 use dyno_types::{Content, Refused, Verb, suggest};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
-use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, known_properties, stock, stock_by_letter};
+use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, known_properties, stock_by_letter, stock_file};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,11 +47,13 @@ impl YcsbRecords {
         let asked = spec.workload.ycsb.clone().unwrap_or_default();
         let (settings, name) = settings(&asked, spec.seed, wording)?;
         let loaded = core_config(&settings).map_err(refused)?;
-        let load = Arc::new(CoreWorkload::load(&loaded).map_err(|bad| refused(settings.blame(bad)))?);
+        let load =
+            Arc::new(CoreWorkload::load_phase(&loaded).map_err(|bad| refused(settings.blame_source(bad)))?);
         let (mut settings, _) = self::settings(&asked, spec.run_seed(), wording)?;
         take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings, wording)?;
         let config = core_config(&settings).map_err(refused)?;
-        let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame(bad)))?);
+        let measure =
+            Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame_source(bad)))?);
         let (records, verbs) = (loaded.insert_count, verbs(&config.proportions));
         let must_load = spec.phases.load.when == When::Always;
         let (spec, reload) = (spec.clone(), wording.reload);
@@ -118,7 +120,8 @@ impl Work for YcsbRecords {
         self.must_load = prepared.load;
         if prepared.inserted.0 > 0 {
             self.config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
-            let measure = CoreWorkload::run(&self.config).map_err(|bad| refused(self.settings.blame(bad)))?;
+            let measure =
+                CoreWorkload::run(&self.config).map_err(|bad| refused(self.settings.blame_source(bad)))?;
             self.measure = Arc::new(measure);
         }
         Ok(())
@@ -159,17 +162,19 @@ fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(PropertyS
     let of_file = |key: &str| settings.get(key).is_some_and(|s| matches!(s.source, Source::File { .. }));
     let (records, operations) = (of_file("recordcount"), of_file("operationcount"));
     match &asked.records {
-        Some(count) => {
-            settings.set("recordcount", count.0.to_string(), (wording.source)("workload.ycsb.records"))
-        }
+        Some(count) => settings.set_property(
+            "recordcount",
+            count.0.to_string(),
+            (wording.source)("workload.ycsb.records"),
+        ),
         // Built-in texts say 1000, which no user has chosen.
-        None if !records => settings.set("recordcount", RECORDS.to_string(), default()),
+        None if !records => settings.set_property("recordcount", RECORDS.to_string(), default()),
         None => {}
     }
     if !operations {
-        settings.set("operationcount", "0", default());
+        settings.set_property("operationcount", "0", default());
     }
-    settings.set("dyno.seed", seed.to_string(), (wording.source)("seed"));
+    settings.set_property("dyno.seed", seed.to_string(), (wording.source)("seed"));
     take_properties(&asked.properties, "workload.ycsb.properties", &mut settings, wording)?;
     Ok((settings, name))
 }
@@ -188,7 +193,7 @@ fn take_properties(
             let source = (wording.source)(&format!("{at}.{key}"));
             return Err(Refused(format!("{source}: unknown property {key:?}{hint}")));
         }
-        settings.set(key, value, (wording.source)(&format!("{at}.{key}")));
+        settings.set_property(key, value, (wording.source)(&format!("{at}.{key}")));
     }
     Ok(())
 }
@@ -204,11 +209,15 @@ fn take_workload(
     if path.is_file() {
         let entries = properties::read_file(path).map_err(|e| Refused(format!("{key}: {text}: {e}")))?;
         for entry in entries {
-            settings.set(&entry.key, entry.value, Source::File { path: text.to_owned(), line: entry.line });
+            settings.set_property(
+                &entry.key,
+                entry.value,
+                Source::File { path: text.to_owned(), line: entry.line },
+            );
         }
         return Ok(path.file_stem().map_or("workload".into(), |stem| stem.to_string_lossy().into_owned()));
     }
-    let Some(found) = stock_by_letter(text).or_else(|| stock(text)) else {
+    let Some(found) = stock_by_letter(text).or_else(|| stock_file(text)) else {
         let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
         let hint = suggest::hint(text, names.iter().copied());
         let known = names.join(", ");
@@ -220,18 +229,23 @@ fn take_workload(
     let name =
         if text.len() == 1 { format!("workload{}", text.to_ascii_lowercase()) } else { text.to_owned() };
     for entry in properties::parse(found.as_bytes()).map_err(refused)? {
-        settings.set(&entry.key, entry.value, Source::BuiltIn { name: name.clone(), line: entry.line });
+        settings.set_property(
+            &entry.key,
+            entry.value,
+            Source::BuiltIn { name: name.clone(), line: entry.line },
+        );
     }
     Ok(name.rsplit('/').next().unwrap_or(&name).to_owned())
 }
 
 /// The core workload's properties, with the histogram of field lengths that they name.
 pub fn core_config(settings: &PropertySettings) -> Result<CoreConfig, BadSetting> {
-    let blame = |bad| settings.blame(bad);
-    let mut config = CoreConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
+    let blame = |bad| settings.blame_source(bad);
+    let mut config = CoreConfig::from_lookup(&mut settings.property_lookup()).map_err(blame)?;
     if let Some(path) = config.needs_histogram().map(str::to_owned) {
-        let text = bounded::text_file(&path, TEXT_BYTES)
-            .map_err(|e| settings.refuse("fieldlengthhistogram", format!("a file that can be read ({e})")))?;
+        let text = bounded::text_file(&path, TEXT_BYTES).map_err(|e| {
+            settings.refuse_value("fieldlengthhistogram", format!("a file that can be read ({e})"))
+        })?;
         config.set_histogram(&text).map_err(blame)?;
     }
     Ok(config)

@@ -110,7 +110,7 @@ impl History {
     }
 
     /// Returns why a version does not have it, or `None` if it does.
-    pub fn absence(&self, version: MongodVersion) -> Option<String> {
+    pub fn describe_absence(&self, version: MongodVersion) -> Option<String> {
         match (self.since, self.until) {
             (Some(since), _) if version < since => Some(format!("came with mongod {since}")),
             (_, Some(until)) if version >= until => Some(format!("was removed in mongod {until}")),
@@ -142,14 +142,14 @@ const KEYS: [History; 10] = [
 
 /// Returns why a version does not have a storage engine, as far as the version decides that.
 pub fn engine_absence(engine: &str, version: MongodVersion) -> Option<String> {
-    ENGINES.iter().find(|history| history.name == engine)?.absence(version)
+    ENGINES.iter().find(|history| history.name == engine)?.describe_absence(version)
 }
 
 /// Returns why a version does not have a key of `mongod.conf`, as far as that is known.
 pub fn key_absence(key: &str, version: MongodVersion) -> Option<String> {
     let stands_for =
         |name: &str| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    KEYS.iter().find(|history| stands_for(history.name))?.absence(version)
+    KEYS.iter().find(|history| stands_for(history.name))?.describe_absence(version)
 }
 
 #[cfg(test)]

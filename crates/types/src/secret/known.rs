@@ -31,7 +31,7 @@ fn is_distinctive(value: &str) -> bool {
 
 /// Returns the forms of a secret in a text: as it is, and as URIs, JSON and YAML write it.
 fn forms(secret: &str) -> Vec<String> {
-    let encoded = percent::encode(secret, percent::RESERVED);
+    let encoded = percent::percent_encode(secret, percent::RESERVED);
     let escaped = secret.replace('\\', "\\\\").replace('"', "\\\"");
     let mut forms = vec![secret.to_owned(), encoded, escaped, secret.replace('\'', "''")];
     forms.extend(decoded(secret));

@@ -314,7 +314,7 @@ impl Content for CommandContent {
                 ArgumentPart::Number { range: (least, most), digits, group } => {
                     let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;
                     let number = group.map_or(own, |group| 1 << 63 | u64::from(group));
-                    let bits = rng::draw(request.seed, number, Purpose::Choice);
+                    let bits = rng::draw_at(request.seed, number, Purpose::Choice);
                     let span = u128::from(most - least) + 1;
                     padded(least + ((u128::from(bits) * span) >> 64) as u64, *digits, out);
                 }

@@ -109,7 +109,7 @@ impl CommandRun {
             (Ok(own), Some(other)) => (own / self.cycle * other.cycle + own % self.cycle, other.users),
         };
         let own = if commands.apart { own.wrapping_mul(users.max(1)).wrapping_add(user) } else { own };
-        self.seeds.draw(own)
+        self.seeds.draw_keyed(own)
     }
 
     /// The turn of the operation that is this one, from 0, of those that have turns of their own.

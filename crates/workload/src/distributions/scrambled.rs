@@ -52,7 +52,7 @@ impl ScrambledZipfian {
 mod tests {
     use super::*;
     use crate::keys::KeyNames;
-    use dyno_types::rng::{Purpose, draw, unit};
+    use dyno_types::rng::{Purpose, draw_at, unit_interval};
 
     #[test]
     fn ycsb_vectors() {
@@ -84,7 +84,7 @@ mod tests {
         let z = ScrambledZipfian::new(0, 1001);
         let mut counts = vec![0u32; 1001];
         for i in 0..n {
-            counts[z.key(unit(draw(11, i, Purpose::Key))) as usize] += 1;
+            counts[z.key(unit_interval(draw_at(11, i, Purpose::Key))) as usize] += 1;
         }
         counts.sort_unstable_by(|a, b| b.cmp(a));
         for (top, share) in [(1, 0.039), (10, 0.126), (100, 0.29), (200, 0.40)] {

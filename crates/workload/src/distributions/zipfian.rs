@@ -58,7 +58,7 @@ pub(super) fn tail_rank(items: u64, eta: f64, alpha: f64, u: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_types::rng::{Purpose, draw, unit};
+    use dyno_types::rng::{Purpose, draw_at, unit_interval};
 
     #[test]
     fn small_numbers_of_items_are_safe() {
@@ -78,7 +78,7 @@ mod tests {
         let z = Zipfian::new(1000, 0.99);
         let mut counts = [0f64; 1000];
         for i in 0..n {
-            counts[z.rank(unit(draw(7, i, Purpose::Key))) as usize] += 1.0;
+            counts[z.rank(unit_interval(draw_at(7, i, Purpose::Key))) as usize] += 1.0;
         }
         let zeta = Zeta::new(0.99).at(1000);
         for (rank, count) in counts[..2].iter().enumerate() {

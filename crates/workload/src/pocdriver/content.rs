@@ -11,7 +11,7 @@ use dyno_types::document::{
     Action, Change, Compare, DocumentFilter, FieldCondition, FieldTest, Modify, Operand, OperationShape,
     Projection,
 };
-use dyno_types::rng::mix;
+use dyno_types::rng::mix_bits;
 use dyno_types::{Content, Request, bson};
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl PocContent {
     pub(super) fn new(config: &PocConfig, workers: Arc<Workers>) -> Self {
         let template = Template::new(config);
         PocContent {
-            shapes: shapes(config, template.leaves()),
+            shapes: shapes(config, template.leaf_names()),
             template,
             first_worker: config.first_worker,
             seed: config.seed,
@@ -115,7 +115,7 @@ fn used(config: &PocConfig) -> Vec<u16> {
 }
 
 fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<OperationShape> {
-    let by_id = || DocumentFilter::equal("_id", ID);
+    let by_id = || DocumentFilter::field_equals("_id", ID);
     let shown = leaves.iter().take(config.project_fields as usize).map(|leaf| (leaf.clone(), true)).collect();
     let fields = Projection(shown);
     let range = FieldTest::Range(vec![(Compare::Above, ID), (Compare::Below, END)]);
@@ -196,7 +196,7 @@ impl Content for PocContent {
     }
 
     fn indexes(&self) -> Vec<(String, String)> {
-        let leaves = self.template.leaves().iter().take(self.indexes as usize);
+        let leaves = self.template.leaf_names().iter().take(self.indexes as usize);
         leaves.map(|leaf| (format!("{leaf}_1"), leaf.clone())).collect()
     }
 
@@ -207,7 +207,7 @@ impl Content for PocContent {
     fn collection(&self, request: &Request, out: &mut Vec<u8>) {
         out.extend_from_slice(self.collection.as_bytes());
         if self.collections > 1 {
-            bson::decimal(out, request.collection);
+            bson::put_decimal(out, request.collection);
         }
     }
 
@@ -218,21 +218,21 @@ impl Content for PocContent {
     }
 
     fn document(&self, request: &Request, number: u32, out: &mut Vec<u8>) {
-        self.template.render(self.seed, self.worker(request), request.key + u64::from(number), out);
+        self.template.render_document(self.seed, self.worker(request), request.key + u64::from(number), out);
     }
 
     fn operand(&self, request: &Request, number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
         match operand {
-            ONE => bson::int32(out, name, 1),
+            ONE => bson::put_int32(out, name, 1),
             // No sequence number is as large: the range ends with the worker's last document.
-            END => Template::id(self.worker(request), i32::MAX as u64, name, out),
-            ID => Template::id(self.worker(request), self.target(request, number).0, name, out),
-            _ if self.single_field => bson::int64(out, name, i64::from(self.target(request, number).1)),
+            END => Template::put_id(self.worker(request), i32::MAX as u64, name, out),
+            ID => Template::put_id(self.worker(request), self.target(request, number).0, name, out),
+            _ if self.single_field => bson::put_int64(out, name, i64::from(self.target(request, number).1)),
             leaf => {
                 let leaf = leaf - LEAF;
                 let (key, value) = self.target(request, number);
-                let bits = mix(mix(u64::from(value) << 16 ^ u64::from(leaf)) ^ key);
-                self.template.leaf(u32::from(leaf), bits, name, out);
+                let bits = mix_bits(mix_bits(u64::from(value) << 16 ^ u64::from(leaf)) ^ key);
+                self.template.put_leaf(u32::from(leaf), bits, name, out);
             }
         }
     }

@@ -24,12 +24,12 @@ impl AcknowledgedCounts {
     }
 
     /// Inserts, key queries, updates (arrays included), range queries.
-    pub fn all(&self) -> [u64; 4] {
+    pub fn count_all(&self) -> [u64; 4] {
         self.all.each_ref().map(|n| n.load(Ordering::Relaxed))
     }
 
     /// For each threshold how many of them took longer. Every write of a bulk takes as long as the bulk.
-    pub fn slow(&self) -> Vec<[u64; 4]> {
+    pub fn count_slow(&self) -> Vec<[u64; 4]> {
         let numbers = |counts: &[AtomicU64; 4]| counts.each_ref().map(|n| n.load(Ordering::Relaxed));
         self.slow.iter().map(|(_, counts)| numbers(counts)).collect()
     }

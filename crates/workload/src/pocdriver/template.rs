@@ -22,7 +22,7 @@ pub enum FieldKind {
 
 impl FieldKind {
     /// The type of field `number`.
-    pub fn of(number: u32) -> Self {
+    pub fn of_field(number: u32) -> Self {
         match number {
             1 => FieldKind::Date,
             3 => FieldKind::Text,
@@ -79,7 +79,7 @@ impl Template {
             for node in 0..nodes {
                 let name = format!("node{node}");
                 let mut head = Vec::new();
-                bson::head(&mut head, kind::DOCUMENT, &name);
+                bson::put_head(&mut head, kind::DOCUMENT, &name);
                 self.parts.push(TemplatePart::Open(head.into()));
                 self.level(each, depth - 1, &format!("{prefix}{name}."));
                 self.parts.push(TemplatePart::Close);
@@ -88,14 +88,14 @@ impl Template {
         }
         for _ in 0..left {
             let number = self.leaves.len() as u32;
-            let (field, name) = (FieldKind::of(number), format!("fld{number}"));
+            let (field, name) = (FieldKind::of_field(number), format!("fld{number}"));
             let mut head = Vec::new();
             let code = match field {
                 FieldKind::Number => kind::INT64,
                 FieldKind::Date => kind::DATE,
                 FieldKind::Text => kind::STRING,
             };
-            bson::head(&mut head, code, &name);
+            bson::put_head(&mut head, code, &name);
             self.parts.push(TemplatePart::Field(field, head.into()));
             self.leaves.push(format!("{prefix}{name}"));
         }
@@ -104,33 +104,33 @@ impl Template {
     /// Bytes that no document exceeds.
     pub fn most_bytes(&self) -> usize {
         let mut one = Vec::new();
-        self.render(1, 1, 0, &mut one);
+        self.render_document(1, 1, 0, &mut one);
         let texts =
             self.parts.iter().filter(|part| matches!(part, TemplatePart::Field(FieldKind::Text, _))).count();
         let place = self.locations.iter().map(String::len).max().unwrap_or(0);
-        one.len() + texts * self.texts.longest() + place
+        one.len() + texts * self.texts.longest_text() + place
     }
 
     /// Dotted names of the leaf fields, in the order of indexes.
-    pub fn leaves(&self) -> &[String] {
+    pub fn leaf_names(&self) -> &[String] {
         &self.leaves
     }
 
     /// Appends `{w: worker, i: sequence}` as the element `name`.
     #[inline]
-    pub fn id(worker: u32, sequence: u64, name: &str, out: &mut Vec<u8>) {
-        bson::head(out, kind::DOCUMENT, name);
+    pub fn put_id(worker: u32, sequence: u64, name: &str, out: &mut Vec<u8>) {
+        bson::put_head(out, kind::DOCUMENT, name);
         let at = bson::open(out);
-        bson::int32(out, "w", worker as i32);
-        bson::int32(out, "i", sequence as i32);
+        bson::put_int32(out, "w", worker as i32);
+        bson::put_int32(out, "i", sequence as i32);
         bson::close(out, at);
     }
 
     /// Appends the document of a worker's sequence number.
-    pub fn render(&self, seed: u64, worker: u32, sequence: u64, out: &mut Vec<u8>) {
+    pub fn render_document(&self, seed: u64, worker: u32, sequence: u64, out: &mut Vec<u8>) {
         let mut words = Stream::new(seed ^ u64::from(worker), sequence, Purpose::Value);
         let document = bson::open(out);
-        Self::id(worker, sequence, "_id", out);
+        Self::put_id(worker, sequence, "_id", out);
         let mut open = [0usize; 64];
         let mut depth = 0;
         for part in &self.parts {
@@ -151,7 +151,7 @@ impl Template {
             }
         }
         if !self.locations.is_empty() {
-            bson::string(
+            bson::put_string(
                 out,
                 "location",
                 &self.locations[words.next_below(self.locations.len() as u64) as usize],
@@ -174,19 +174,19 @@ impl Template {
                 let x = self.normal.draw(bits) * 3e11;
                 out.extend_from_slice(&(self.now_ms - (x as i64 + (bits & 1) as i64)).to_le_bytes());
             }
-            FieldKind::Text => bson::text(out, self.texts.pick(bits)),
+            FieldKind::Text => bson::put_text_value(out, self.texts.pick_text(bits)),
         }
     }
 
     /// Appends a new value of leaf `leaf` as the element `name`.
-    pub fn leaf(&self, leaf: u32, bits: u64, name: &str, out: &mut Vec<u8>) {
-        let field = FieldKind::of(leaf);
+    pub fn put_leaf(&self, leaf: u32, bits: u64, name: &str, out: &mut Vec<u8>) {
+        let field = FieldKind::of_field(leaf);
         let code = match field {
             FieldKind::Number => kind::INT64,
             FieldKind::Date => kind::DATE,
             FieldKind::Text => kind::STRING,
         };
-        bson::head(out, code, name);
+        bson::put_head(out, code, name);
         self.value(field, bits, out);
     }
 }
@@ -204,13 +204,13 @@ fn tail(config: &PocConfig) -> Vec<u8> {
     let mut out = Vec::new();
     let (outer, inner) = config.arrays;
     if outer > 0 {
-        bson::head(&mut out, kind::ARRAY, "arr");
+        bson::put_head(&mut out, kind::ARRAY, "arr");
         let arrays = bson::open(&mut out);
         for index in 0..outer {
-            bson::item(&mut out, kind::ARRAY, index);
+            bson::put_item_head(&mut out, kind::ARRAY, index);
             let array = bson::open(&mut out);
             for index in 0..inner {
-                bson::item(&mut out, kind::INT32, index);
+                bson::put_item_head(&mut out, kind::INT32, index);
                 out.extend_from_slice(&[0; 4]);
             }
             bson::close(&mut out, array);
@@ -223,7 +223,7 @@ fn tail(config: &PocConfig) -> Vec<u8> {
     for chunk in bytes.chunks_mut(8) {
         chunk.copy_from_slice(&words.next_u64().to_le_bytes()[..chunk.len()]);
     }
-    bson::binary(&mut out, "bin", &bytes);
+    bson::put_binary(&mut out, "bin", &bytes);
     out
 }
 

@@ -17,7 +17,7 @@ fn sizes(config: &PocConfig) -> (f64, usize, usize) {
     let (mut sum, mut least, mut most) = (0, usize::MAX, 0);
     for sequence in 0..n {
         let mut out = Vec::new();
-        template.render(config.seed, 1, sequence, &mut out);
+        template.render_document(config.seed, 1, sequence, &mut out);
         bson::check(&out).unwrap();
         (sum, least, most) = (sum + out.len(), least.min(out.len()), most.max(out.len()));
     }
@@ -47,10 +47,10 @@ fn types_and_indexed_fields_are_those_of_the_original() {
     let template = Template::new(&config);
     let expected =
         ["node0.node0.fld0", "node0.node0.fld1", "node0.node0.fld2", "node0.node0.fld3", "node0.node1.fld4"];
-    assert_eq!(&template.leaves()[..5], expected);
-    assert_eq!((template.leaves().len(), template.leaves()[24].as_str()), (25, "fld24"));
+    assert_eq!(&template.leaf_names()[..5], expected);
+    assert_eq!((template.leaf_names().len(), template.leaf_names()[24].as_str()), (25, "fld24"));
     let mut out = Vec::new();
-    template.render(1, 1, 12_345_678, &mut out);
+    template.render_document(1, 1, 12_345_678, &mut out);
     for (path, code) in [
         ("_id.w", kind::INT32),
         ("_id.i", kind::INT32),
@@ -62,11 +62,11 @@ fn types_and_indexed_fields_are_those_of_the_original() {
         ("arr.4.4", kind::INT32),
         ("bin", kind::BINARY),
     ] {
-        assert_eq!(bson::path(&out, path).unwrap().kind, code, "{path}");
+        assert_eq!(bson::element_at_path(&out, path).unwrap().kind, code, "{path}");
     }
-    assert_eq!(bson::path(&out, "_id.i").unwrap().as_i64(), Some(12_345_678));
+    assert_eq!(bson::element_at_path(&out, "_id.i").unwrap().as_i64(), Some(12_345_678));
     let mut other = Vec::new();
-    template.render(1, 1, 12_345_679, &mut other);
+    template.render_document(1, 1, 12_345_679, &mut other);
     assert_ne!(out[60..], other[60..]);
 }
 
@@ -96,8 +96,8 @@ fn inserts_go_out_in_whole_bulks_and_the_rest_at_the_end() {
     let sent = play(&workload, 3, 2);
     let runs: Vec<(u64, u32)> = sent.iter().map(|r| (r.key, r.limit)).collect();
     assert_eq!(runs, [(0, 100), (100, 100), (200, 100)]);
-    assert_eq!(workload.counted().all(), [300, 0, 0, 0]);
-    assert_eq!(workload.rest(0).1, 0);
+    assert_eq!(workload.acknowledged_counts().count_all(), [300, 0, 0, 0]);
+    assert_eq!(workload.queued_writes(0).1, 0);
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn a_mix_keeps_its_weights_and_leaves_nothing_queued() {
     // Keys that are asked for have been sent.
     let newest = sent.iter().filter(|r| r.shape == 0).map(|r| r.key + u64::from(r.limit)).max().unwrap();
     assert!(sent.iter().filter(|r| r.metric == 1).all(|r| r.key < newest));
-    let (rest, bulks) = workload.rest(0);
+    let (rest, bulks) = workload.queued_writes(0);
     assert!(bulks <= 1);
     if bulks == 1 {
         play(&rest, 1, 1);
-        assert_eq!(workload.rest(0).1, 0);
+        assert_eq!(workload.queued_writes(0).1, 0);
     }
-    let acknowledged = workload.counted().all()[0];
+    let acknowledged = workload.acknowledged_counts().count_all()[0];
     assert!(acknowledged >= sent.iter().filter(|r| r.shape == 0).map(|r| u64::from(r.limit)).sum::<u64>());
 }
 
@@ -196,11 +196,11 @@ fn operands_name_the_documents_that_were_meant() {
     content.operand(last, 0, 16, "fld0", &mut out);
     content.operand(last, 0, 17, "fld1", &mut out);
     bson::close(&mut out, at);
-    assert_eq!(bson::path(&out, "_id.w").unwrap().as_i64(), Some(7));
-    let key = bson::path(&out, "_id.i").unwrap().as_i64().unwrap();
+    assert_eq!(bson::element_at_path(&out, "_id.w").unwrap().as_i64(), Some(7));
+    let key = bson::element_at_path(&out, "_id.i").unwrap().as_i64().unwrap();
     assert!((0..140).contains(&key));
-    assert_eq!(bson::find(&out, "fld0").unwrap().kind, kind::INT64);
-    assert_eq!(bson::find(&out, "fld1").unwrap().kind, kind::DATE);
+    assert_eq!(bson::find_element(&out, "fld0").unwrap().kind, kind::INT64);
+    assert_eq!(bson::find_element(&out, "fld1").unwrap().kind, kind::DATE);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_slow_bulk_makes_all_its_writes_slow() {
         }
         assert!(inserts > 0 && updates > 0 && inserts + updates == 40);
         if slow {
-            assert_eq!(workload.counted().slow(), [[inserts, 0, updates, 0], [0; 4]]);
+            assert_eq!(workload.acknowledged_counts().count_slow(), [[inserts, 0, updates, 0], [0; 4]]);
         }
     }
 }
@@ -301,7 +301,10 @@ fn a_bulk_that_fails_half_way_counts_what_was_written() {
     let request = workload.bind(&workload.draw(0), &workload.frontier());
     workload.answered(&request, Outcome::Duplicate, 7);
     assert!(workload.next(&request, Outcome::Duplicate).is_none());
-    assert_eq!((workload.counted().all()[0], workload.counted().slow()[0][0]), (7, 7));
+    assert_eq!(
+        (workload.acknowledged_counts().count_all()[0], workload.acknowledged_counts().count_slow()[0][0]),
+        (7, 7)
+    );
 }
 
 #[test]
@@ -314,9 +317,9 @@ fn a_range_without_documents_is_a_query_too_but_a_miss_of_a_key_is_none() {
         let workload = PocWorkload::new(&config, &[]).unwrap();
         let request = workload.bind(&workload.draw(0), &workload.frontier());
         workload.answered(&request, Outcome::NotFound, 0);
-        assert_eq!(workload.counted().all()[place], counted);
+        assert_eq!(workload.acknowledged_counts().count_all()[place], counted);
         workload.answered(&request, Outcome::ServerError, 0);
-        assert_eq!(workload.counted().all()[place], counted);
+        assert_eq!(workload.acknowledged_counts().count_all()[place], counted);
     }
 }
 

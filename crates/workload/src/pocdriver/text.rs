@@ -44,13 +44,13 @@ impl Texts {
     }
 
     /// Length of the longest text.
-    pub fn longest(&self) -> usize {
+    pub fn longest_text(&self) -> usize {
         self.texts.iter().map(|text| text.len()).max().unwrap_or(0)
     }
 
     /// The text for 64 random bits.
     #[inline]
-    pub fn pick(&self, bits: u64) -> &[u8] {
+    pub fn pick_text(&self, bits: u64) -> &[u8] {
         // Of 32 bits, so that callers can make two draws of one word.
         let character = ((bits & 0xFFFF_FFFF) * PERIOD as u64) >> 32;
         &self.texts[usize::from(self.of[character as usize])]
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!((PERIOD, SENTENCE.split(' ').count()), (296, 50));
         let texts = Texts::new(30);
         let all: Vec<&[u8]> =
-            (0..PERIOD as u64).map(|c| texts.pick(((c << 32) + (1 << 31)) / PERIOD as u64)).collect();
+            (0..PERIOD as u64).map(|c| texts.pick_text(((c << 32) + (1 << 31)) / PERIOD as u64)).collect();
         let different: HashSet<&[u8]> = all.iter().copied().collect();
         // Two words begin equal texts: "dolor sit amet" occurs twice, but is followed differently.
         assert!((48..=50).contains(&different.len()), "{}", different.len());
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_long_text_repeats_its_piece() {
         let texts = Texts::new(2_000);
-        let text = |character: u64| texts.pick(((character << 32) + (1 << 31)) / PERIOD as u64);
+        let text = |character: u64| texts.pick_text(((character << 32) + (1 << 31)) / PERIOD as u64);
         // From "ipsum" on: 507 characters, which end with the word at character 512.
         assert!(text(0).starts_with(b"ipsum dolor sit amet, consetetur"));
         assert_eq!(&text(0)[500..520], &[&text(0)[500..507], &text(0)[..13]].concat()[..]);
@@ -95,7 +95,7 @@ mod tests {
         for chars in [11usize, 12, 500, 5_000] {
             let texts = Texts::new(chars);
             for c in 0..PERIOD as u64 {
-                let text = texts.pick((c << 32) / PERIOD as u64);
+                let text = texts.pick_text((c << 32) / PERIOD as u64);
                 assert!(!text.is_empty() && text.len() < chars.max(12), "{chars}: {}", text.len());
             }
         }

@@ -10,7 +10,7 @@ use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Workload};
-use dyno_types::rng::{Purpose, Stream, mix};
+use dyno_types::rng::{Purpose, Stream, mix_bits};
 use dyno_types::{Content, Outcome, Request, Verb};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -98,7 +98,7 @@ impl PocWorkload {
     }
 
     /// Counts of what has been acknowledged so far.
-    pub fn counted(&self) -> &Arc<AcknowledgedCounts> {
+    pub fn acknowledged_counts(&self) -> &Arc<AcknowledgedCounts> {
         &self.counted
     }
 
@@ -126,7 +126,7 @@ impl PocWorkload {
     }
 
     /// Iterations of all workers that were due within `duration_ns` and have not been made, and all that were due.
-    pub fn missed(&self, duration_ns: u64) -> (u64, u64) {
+    pub fn missed_iterations(&self, duration_ns: u64) -> (u64, u64) {
         let (due, workers) = (self.due(duration_ns), u64::from(self.config.workers));
         // Work that is not sent in bulks begins with the first iteration, and a bulk of it may lie ahead of its time.
         let missed = |user| due.saturating_sub(self.content.workers.get(user).iteration);
@@ -148,7 +148,7 @@ impl PocWorkload {
     }
 
     /// Writes that are still queued when the run has ended after `duration_ns`, and how many bulks that is.
-    pub fn rest(&self, duration_ns: u64) -> (PocWorkload, u64) {
+    pub fn queued_writes(&self, duration_ns: u64) -> (PocWorkload, u64) {
         (0..u64::from(self.config.workers)).for_each(|user| self.make_due(user, duration_ns));
         let waiting = |user: &u64| !self.content.workers.get(*user).queue.is_empty();
         let users: Vec<u64> = (0..u64::from(self.config.workers)).filter(waiting).collect();
@@ -236,7 +236,7 @@ impl PocWorkload {
         };
         let cycle_ns = u128::from(cycle_ms) * 1_000_000;
         // A place of its own for each worker, of whichever process.
-        let place = mix(self.config.seed ^ mix(u64::from(self.config.first_worker) + user));
+        let place = mix_bits(self.config.seed ^ mix_bits(u64::from(self.config.first_worker) + user));
         let begin_ns = (cycle_ns * u128::from(place)) >> 64;
         ((begin_ns + now_ns) % cycle_ns / 1_000_000) as u64
     }

@@ -66,7 +66,7 @@ impl Default for Counts {
 
 impl Counts {
     /// Commands of one transaction.
-    pub fn commands(&self) -> u32 {
+    pub fn count_commands(&self) -> u32 {
         let reads = [
             self.point_selects,
             self.simple_ranges,
@@ -90,7 +90,7 @@ pub struct Sharding {
 
 impl Sharding {
     /// `shardKey` and `orderId` of an `_id`.
-    pub fn place(self, id: u32) -> (u32, u32) {
+    pub fn shard_place(self, id: u32) -> (u32, u32) {
         ((id - 1) / self.each, (id - 1) % self.each + 1)
     }
 }
@@ -181,7 +181,7 @@ impl SysbenchConfig {
             let expected = "a range that ends below 2147483648 with NUM_DOCUMENTS_PER_COLLECTION added";
             return Err(BadProperty::new("SYSBENCH_RANGE_SIZE", self.range_size, expected));
         }
-        match self.counts.commands() {
+        match self.counts.count_commands() {
             0 => Err(BadProperty::new("SYSBENCH_POINT_SELECTS", 0, "at least one command in a transaction")),
             n if n > COMMANDS => {
                 let expected = format!("{COMMANDS} commands in a transaction at most, not {n}");
@@ -192,17 +192,17 @@ impl SysbenchConfig {
     }
 
     /// Documents of a collection that are loaded.
-    pub fn loaded(&self) -> u32 {
+    pub fn loaded_documents(&self) -> u32 {
         if self.faithful { self.documents / self.batch * self.batch } else { self.documents }
     }
 
     /// Batches of a collection.
-    pub fn batches(&self) -> u64 {
-        u64::from(self.loaded().div_ceil(self.batch))
+    pub fn count_batches(&self) -> u64 {
+        u64::from(self.loaded_documents().div_ceil(self.batch))
     }
 
     /// Pace by which a user keeps to its share of the cap.
-    pub fn pace(&self) -> Pace {
+    pub fn user_pace(&self) -> Pace {
         let (cap, users) = (u64::from(self.max_tps), u64::from(self.writers.max(self.all_writers)));
         match (self.max_tps >= UNLIMITED_TPS, self.faithful, self.dialect) {
             (true, ..) => Pace::Free,

@@ -68,7 +68,7 @@ impl SysbenchContent {
 
     /// The generator as document `number` of a batch finds it.
     fn at(&self, request: &Request, number: u32) -> JavaRandom {
-        let bound = self.generator.bound().count();
+        let bound = self.generator.key_bound().count();
         let known = PLACE.get().filter(|p| (p.bound, p.batch, p.number) == (bound, request.seed, number));
         if let Some(place) = known {
             return place.random;
@@ -83,14 +83,14 @@ impl SysbenchContent {
     /// The generator's state after all draws of a transaction's request.
     pub(super) fn after(&self, request: &Request) -> JavaRandom {
         let mut random = JavaRandom::from_state(request.seed);
-        match Command::of(request.shape) {
+        match Command::of_shape(request.shape) {
             Command::Insert => self.generator.skip_document(&mut random),
             Command::NonIndexUpdate => {
-                self.generator.id(&mut random);
+                self.generator.draw_id(&mut random);
                 Generator::skip_c(&mut random);
             }
             _ => {
-                self.generator.id(&mut random);
+                self.generator.draw_id(&mut random);
             }
         }
         random
@@ -103,7 +103,7 @@ impl Content for SysbenchContent {
     }
 
     fn key(&self, request: &Request, out: &mut Vec<u8>) {
-        bson::decimal(out, request.key as u32);
+        bson::put_decimal(out, request.key as u32);
     }
 
     fn fields(&self, _request: &Request) -> usize {
@@ -128,40 +128,40 @@ impl Content for SysbenchContent {
 
     fn collection(&self, request: &Request, out: &mut Vec<u8>) {
         out.extend_from_slice(TABLE.as_bytes());
-        bson::decimal(out, request.collection + 1);
+        bson::put_decimal(out, request.collection + 1);
     }
 
     fn documents(&self, request: &Request) -> u32 {
-        if Command::of(request.shape) == Command::Load { request.limit } else { 1 }
+        if Command::of_shape(request.shape) == Command::Load { request.limit } else { 1 }
     }
 
     fn document(&self, request: &Request, number: u32, out: &mut Vec<u8>) {
-        if Command::of(request.shape) != Command::Load {
+        if Command::of_shape(request.shape) != Command::Load {
             let mut random = JavaRandom::from_state(request.seed);
-            return self.generator.document(&mut random, request.key as i32, self.run_ids(), out);
+            return self.generator.put_document(&mut random, request.key as i32, self.run_ids(), out);
         }
         let mut random = self.at(request, number);
         let id = request.key as i32 + number as i32;
-        self.generator.document(&mut random, id, self.loader_ids, out);
-        let bound = self.generator.bound().count();
+        self.generator.put_document(&mut random, id, self.loader_ids, out);
+        let bound = self.generator.key_bound().count();
         PLACE.set(Some(BatchPosition { bound, batch: request.seed, number: number + 1, random }));
     }
 
     fn operand(&self, request: &Request, _number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
         let (shard, id) = match &self.sharding {
-            Some(sharding) => sharding.place(request.key as u32),
+            Some(sharding) => sharding.shard_place(request.key as u32),
             None => (0, request.key as u32),
         };
         let id = id as i32;
         match operand {
-            SHARD => bson::int32(out, name, shard as i32),
-            ID => bson::int32(out, name, id),
-            LAST => bson::int32(out, name, id + self.range_size as i32 - 1),
-            ONE => bson::int32(out, name, 1),
+            SHARD => bson::put_int32(out, name, shard as i32),
+            ID => bson::put_int32(out, name, id),
+            LAST => bson::put_int32(out, name, id + self.range_size as i32 - 1),
+            ONE => bson::put_int32(out, name, 1),
             C => {
                 let mut random = JavaRandom::from_state(request.seed);
-                self.generator.id(&mut random);
-                Generator::c(&mut random, name, out);
+                self.generator.draw_id(&mut random);
+                Generator::put_c(&mut random, name, out);
             }
             other => unreachable!("operand {other} stands in no shape"),
         }

@@ -45,22 +45,22 @@ impl Skeleton {
         let mut out = Vec::new();
         let at = bson::open(&mut out);
         match ids {
-            IdKind::Int32 => bson::int32(&mut out, "_id", 0),
-            IdKind::Int64 => bson::int64(&mut out, "_id", 0),
+            IdKind::Int32 => bson::put_int32(&mut out, "_id", 0),
+            IdKind::Int64 => bson::put_int64(&mut out, "_id", 0),
         }
         let id = out.len() - if ids == IdKind::Int32 { 4 } else { 8 };
         let shard = sharded.then(|| {
             ["shardKey", "orderId"].map(|name| {
-                bson::int32(&mut out, name, 0);
+                bson::put_int32(&mut out, name, 0);
                 out.len() - 4
             })
         });
-        bson::int32(&mut out, "k", 0);
+        bson::put_int32(&mut out, "k", 0);
         let k = out.len() - 4;
         // Not a letter stays: they mark where the digits go.
-        bson::string(&mut out, "c", &"-".repeat(C_LEN));
+        bson::put_string(&mut out, "c", &"-".repeat(C_LEN));
         let c = out.len() - 1 - C_LEN;
-        bson::string(&mut out, "pad", &"-".repeat(PAD_LEN));
+        bson::put_string(&mut out, "pad", &"-".repeat(PAD_LEN));
         let pad = out.len() - 1 - PAD_LEN;
         bson::close(&mut out, at);
         Skeleton { bytes: out, id, shard, k, c, pad }
@@ -89,29 +89,29 @@ impl Generator {
 
     /// The bound of `_id` and `k`.
     #[inline]
-    pub fn bound(&self) -> Bound {
+    pub fn key_bound(&self) -> Bound {
         self.bound
     }
 
     /// The generator with which a collection, counted from 1, begins.
-    pub fn collection(number: u32) -> JavaRandom {
+    pub fn for_collection(number: u32) -> JavaRandom {
         JavaRandom::new(i64::from(number))
     }
 
     /// A number from 1 to N.
     #[inline]
-    pub fn id(&self, random: &mut JavaRandom) -> i32 {
+    pub fn draw_id(&self, random: &mut JavaRandom) -> i32 {
         random.below(self.bound) as i32 + 1
     }
 
     /// Appends the document with this `_id`.
     #[inline]
-    pub fn document(&self, random: &mut JavaRandom, id: i32, ids: IdKind, out: &mut Vec<u8>) {
+    pub fn put_document(&self, random: &mut JavaRandom, id: i32, ids: IdKind, out: &mut Vec<u8>) {
         let skeleton = match ids {
             IdKind::Int32 => &self.int32,
             IdKind::Int64 => &self.int64,
         };
-        let k = self.id(random);
+        let k = self.draw_id(random);
         let mut digits = [0; C_DIGITS + PAD_DIGITS];
         random.digits(&mut digits);
         let from = out.len();
@@ -122,7 +122,7 @@ impl Generator {
             IdKind::Int64 => bytes[skeleton.id..][..8].copy_from_slice(&i64::from(id).to_le_bytes()),
         }
         if let (Some([key, order]), Some(sharding)) = (skeleton.shard, &self.sharding) {
-            let place = sharding.place(id as u32);
+            let place = sharding.shard_place(id as u32);
             bytes[key..][..4].copy_from_slice(&place.0.to_le_bytes());
             bytes[order..][..4].copy_from_slice(&place.1.to_le_bytes());
         }
@@ -139,13 +139,13 @@ impl Generator {
     }
 
     /// Appends a new `c` as a BSON element called `name`.
-    pub fn c(random: &mut JavaRandom, name: &str, out: &mut Vec<u8>) {
+    pub fn put_c(random: &mut JavaRandom, name: &str, out: &mut Vec<u8>) {
         let mut digits = [0; C_DIGITS];
         random.digits(&mut digits);
         let mut c = [b'-'; C_LEN];
         place(&digits, &mut c);
-        bson::head(out, bson::kind::STRING, name);
-        bson::text(out, &c);
+        bson::put_head(out, bson::kind::STRING, name);
+        bson::put_text_value(out, &c);
     }
 
     /// Goes on as if a `c` had been made.

@@ -42,18 +42,18 @@ pub struct SysbenchLoad {
 impl SysbenchLoad {
     /// Loads all collections.
     pub fn new(config: &SysbenchConfig) -> Result<Self, BadProperty> {
-        Self::part(config, 0, config.collections)
+        Self::load_part(config, 0, config.collections)
     }
 
     /// Loads `count` collections from number `first` on, counted from 0: a worker's share.
-    pub fn part(config: &SysbenchConfig, first: u32, count: u32) -> Result<Self, BadProperty> {
+    pub fn load_part(config: &SysbenchConfig, first: u32, count: u32) -> Result<Self, BadProperty> {
         config.check()?;
-        if config.loaded() == 0 {
+        if config.loaded_documents() == 0 {
             let expected = format!("at most the {} documents of a collection", config.documents);
             return Err(BadProperty::new("NUM_DOCUMENTS_PER_INSERT", config.batch, expected));
         }
         let cursor = |number: u32| {
-            Mutex::new(BatchCursor { next: 1, random: Generator::collection(first + number + 1) })
+            Mutex::new(BatchCursor { next: 1, random: Generator::for_collection(first + number + 1) })
         };
         Ok(SysbenchLoad {
             metrics: vec![LOAD_METRIC.into()],
@@ -61,21 +61,21 @@ impl SysbenchLoad {
             first,
             collections: u64::from(count),
             at_a_time: u64::from(config.loaders.min(count).max(1)),
-            batches: config.batches(),
+            batches: config.count_batches(),
             batch: config.batch,
-            loaded: config.loaded(),
+            loaded: config.loaded_documents(),
             cursors: (0..count).map(cursor).collect(),
             acknowledged: AtomicU64::new(0),
         })
     }
 
     /// Inserts in all: the operations of the run.
-    pub fn operations(&self) -> u64 {
+    pub fn count_inserts(&self) -> u64 {
         self.collections * self.batches
     }
 
     /// Documents whose insert has been acknowledged so far.
-    pub fn acknowledged(&self) -> u64 {
+    pub fn acknowledged_documents(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)
     }
 

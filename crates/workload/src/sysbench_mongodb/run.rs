@@ -58,7 +58,7 @@ impl SysbenchRun {
         for command in Command::ALL {
             if script.contains(&command) {
                 metric[command as usize] = metrics.len() as u16;
-                metrics.push(command.metric().into());
+                metrics.push(command.metric_index().into());
             }
         }
         let transaction = metrics.len() as u16;
@@ -79,9 +79,9 @@ impl SysbenchRun {
             transaction,
             collections: Bound::new(config.collections),
             shards: config.sharding.map(|s| (Bound::new(s.keys), u64::from(s.each))),
-            seed: config.seed as u64 ^ rng::mix(u64::from(config.first_writer)),
+            seed: config.seed as u64 ^ rng::mix_bits(u64::from(config.first_writer)),
             streams: config.streams,
-            pace: config.pace(),
+            pace: config.user_pace(),
             dies: config.faithful && config.dialect == Dialect::Y2015,
             users: (0..config.writers).map(user).collect(),
         })
@@ -102,7 +102,7 @@ impl SysbenchRun {
         let key = match command {
             Command::Insert => before.key,
             // Of the transaction's shardKey.
-            _ => self.first_of_shard(before.key) + self.content.generator.id(&mut { random }) as u64,
+            _ => self.first_of_shard(before.key) + self.content.generator.draw_id(&mut { random }) as u64,
         };
         Request {
             verb: Verb::Document,
@@ -120,7 +120,7 @@ impl SysbenchRun {
 /// The commands of a transaction in order.
 fn script(config: &SysbenchConfig) -> Vec<Command> {
     let counts = &config.counts;
-    let mut script = Vec::with_capacity(counts.commands() as usize);
+    let mut script = Vec::with_capacity(counts.count_commands() as usize);
     for (command, count) in [
         (Command::PointSelect, counts.point_selects),
         (Command::SimpleRange, counts.simple_ranges),
@@ -148,7 +148,7 @@ impl Workload for SysbenchRun {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        let seed = rng::draw(self.seed, index, Purpose::Value);
+        let seed = rng::draw_at(self.seed, index, Purpose::Value);
         Draw { index, kind: self.transaction, seed }
     }
 

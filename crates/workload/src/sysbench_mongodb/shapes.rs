@@ -58,12 +58,12 @@ impl Command {
     ];
 
     /// The command of a shape.
-    pub fn of(shape: u16) -> Command {
+    pub fn of_shape(shape: u16) -> Command {
         Self::ALL.get(usize::from(shape)).copied().unwrap_or(Command::Load)
     }
 
     /// Metric.
-    pub fn metric(self) -> &'static str {
+    pub fn metric_index(self) -> &'static str {
         match self {
             Command::PointSelect => "POINT-SELECT",
             Command::SimpleRange => "SIMPLE-RANGE",
@@ -80,13 +80,13 @@ impl Command {
 
     fn action(self, sharded: bool) -> Action {
         let of_shard = |filter: DocumentFilter| match sharded {
-            true => DocumentFilter([DocumentFilter::equal("shardKey", SHARD).0, filter.0].concat()),
+            true => DocumentFilter([DocumentFilter::field_equals("shardKey", SHARD).0, filter.0].concat()),
             false => filter,
         };
         let field = if sharded { "orderId" } else { "_id" };
-        let one = || of_shard(DocumentFilter::equal(field, ID));
+        let one = || of_shard(DocumentFilter::field_equals(field, ID));
         let only_c = || Projection(vec![("c".into(), true), ("_id".into(), false)]);
-        let range = || of_shard(DocumentFilter::between(field, ID, LAST));
+        let range = || of_shard(DocumentFilter::field_between(field, ID, LAST));
         let find = |filter, sort, limit, single_batch| Action::Find {
             filter,
             fields: only_c(),
@@ -118,7 +118,7 @@ impl Command {
 /// The shapes by number.
 pub(super) fn shapes(sharded: bool) -> Vec<OperationShape> {
     let shape = |command: Command| {
-        let name = if command == Command::Load { "LOAD" } else { command.metric() };
+        let name = if command == Command::Load { "LOAD" } else { command.metric_index() };
         OperationShape { name: name.into(), action: command.action(sharded) }
     };
     Command::ALL.into_iter().map(shape).collect()

@@ -15,16 +15,16 @@ fn config(documents: u32, collections: u32) -> SysbenchConfig {
 /// `id,k,c,pad` of a document, and its number of bytes.
 fn row(document: &[u8]) -> (String, usize) {
     bson::check(document).unwrap();
-    let names: Vec<_> = bson::elements(document).unwrap().map(|e| e.unwrap().name.to_vec()).collect();
+    let names: Vec<_> = bson::read_elements(document).unwrap().map(|e| e.unwrap().name.to_vec()).collect();
     assert_eq!(names, [&b"_id"[..], b"k", b"c", b"pad"]);
-    let number = |name| bson::find(document, name).unwrap().as_i64().unwrap();
-    let text = |name| bson::find(document, name).unwrap().as_str().unwrap().to_owned();
+    let number = |name| bson::find_element(document, name).unwrap().as_i64().unwrap();
+    let text = |name| bson::find_element(document, name).unwrap().as_str().unwrap().to_owned();
     (format!("{},{},{},{}", number("_id"), number("k"), text("c"), text("pad")), document.len())
 }
 
 /// The first documents of a collection, as loaded in batches.
 fn rows(config: &SysbenchConfig, collection: u32, count: usize) -> Vec<(String, usize)> {
-    let load = SysbenchLoad::part(config, collection - 1, 1).unwrap();
+    let load = SysbenchLoad::load_part(config, collection - 1, 1).unwrap();
     let content = load.content();
     let frontier = Frontier::new(0);
     let mut out = Vec::new();
@@ -136,12 +136,12 @@ fn golden_transaction() {
 
     let x = |request: &Request, number| operand(content.as_ref(), request, number);
     let last = x(&requests[10], 1);
-    assert_eq!(bson::find(&last, "x").unwrap().as_i64(), Some(332_999 + 99));
-    assert_eq!(bson::find(&last, "x").unwrap().kind, bson::kind::INT32);
+    assert_eq!(bson::find_element(&last, "x").unwrap().as_i64(), Some(332_999 + 99));
+    assert_eq!(bson::find_element(&last, "x").unwrap().kind, bson::kind::INT32);
     let one = x(&requests[14], 2);
-    assert_eq!(bson::find(&one, "x").unwrap().as_i64(), Some(1));
+    assert_eq!(bson::find_element(&one, "x").unwrap().as_i64(), Some(1));
     let c = x(&requests[15], 3);
-    let c = bson::find(&c, "x").unwrap();
+    let c = bson::find_element(&c, "x").unwrap();
     assert!(c.as_str().unwrap().starts_with("95237247054-") && c.as_str().unwrap().len() == 119);
     let mut document = Vec::new();
     content.document(&requests[17], 0, &mut document);
@@ -175,7 +175,7 @@ fn shapes_are_those_of_the_original() {
     );
     assert!(matches!(shape(Command::IndexUpdate), Action::Update { many: false, upsert: false, .. }));
     for (number, command) in Command::ALL.into_iter().enumerate() {
-        assert_eq!((command as usize, Command::of(number as u16)), (number, command));
+        assert_eq!((command as usize, Command::of_shape(number as u16)), (number, command));
     }
 }
 
@@ -206,9 +206,9 @@ fn faithful_defects() {
     assert_eq!(run.resume_ns(&transaction(&run, 4, ok)[0], 5), 5);
 
     let mut odd = SysbenchConfig { batch: 300, ..config(1_000, 4) };
-    assert_eq!((odd.loaded(), odd.batches(), rows(&odd, 2, 1_000).len()), (1_000, 4, 1_000));
+    assert_eq!((odd.loaded_documents(), odd.count_batches(), rows(&odd, 2, 1_000).len()), (1_000, 4, 1_000));
     odd.faithful = true;
-    assert_eq!((odd.loaded(), odd.batches()), (900, 3));
+    assert_eq!((odd.loaded_documents(), odd.count_batches()), (900, 3));
     odd.batch = 1_001;
     assert!(SysbenchLoad::new(&odd).is_err());
 }
@@ -223,7 +223,7 @@ fn every_document_is_loaded_once_whatever_the_threads() {
                 let load = &load;
                 move || {
                     let frontier = Frontier::new(0);
-                    let indexes = (0..load.operations()).filter(|index| index % 3 == thread);
+                    let indexes = (0..load.count_inserts()).filter(|index| index % 3 == thread);
                     indexes.map(|index| load.bind(&load.draw(index), &frontier)).collect::<Vec<_>>()
                 }
             };
@@ -239,7 +239,7 @@ fn every_document_is_loaded_once_whatever_the_threads() {
         let all: Vec<(u32, u64)> =
             (0..collections).flat_map(|c| (1..=1_000).map(move |id| (c, id))).collect();
         assert!(ids == all, "{collections} collections, {loaders} loaders, batches of {batch}");
-        assert_eq!(load.acknowledged(), all.len() as u64);
+        assert_eq!(load.acknowledged_documents(), all.len() as u64);
     }
 }
 
@@ -292,7 +292,8 @@ proptest! {
 /// A loaded document as numbers: `_id`, `shardKey`, `orderId`, `k`.
 fn numbers(document: &[u8]) -> [i64; 4] {
     bson::check(document).unwrap();
-    ["_id", "shardKey", "orderId", "k"].map(|name| bson::find(document, name).unwrap().as_i64().unwrap())
+    ["_id", "shardKey", "orderId", "k"]
+        .map(|name| bson::find_element(document, name).unwrap().as_i64().unwrap())
 }
 
 #[test]
@@ -305,11 +306,11 @@ fn sharded_documents_and_transactions_keep_to_their_shard_key() {
     let request = batches[6];
     let mut last = Vec::new();
     load.content().document(&request, 249, &mut last);
-    let names: Vec<_> = bson::elements(&last).unwrap().map(|e| e.unwrap().name.to_vec()).collect();
+    let names: Vec<_> = bson::read_elements(&last).unwrap().map(|e| e.unwrap().name.to_vec()).collect();
     assert_eq!(names, [&b"_id"[..], b"shardKey", b"orderId", b"k", b"c", b"pad"]);
     // The third shard key of the first collection.
     assert_eq!(numbers(&last)[..3], [750, 2, 250]);
-    assert_eq!(bson::find(&last, "_id").unwrap().kind, bson::kind::INT64);
+    assert_eq!(bson::find_element(&last, "_id").unwrap().kind, bson::kind::INT64);
     // Values are those of a collection that is not sharded.
     let plain = rows(&SysbenchConfig { sharding: None, ..config.clone() }, 1, 750);
     assert_eq!(k(&plain[749]), numbers(&last)[3].to_string());
@@ -325,7 +326,7 @@ fn sharded_documents_and_transactions_keep_to_their_shard_key() {
     let requests = transaction(&run, 0, ok);
     assert_eq!((requests.len(), requests[0].key), (18, shard * 250 + first));
     let x = |request: &Request, number| {
-        bson::find(&operand(content.as_ref(), request, number), "x").unwrap().as_i64().unwrap() as u64
+        bson::find_element(&operand(content.as_ref(), request, number), "x").unwrap().as_i64().unwrap() as u64
     };
     for request in &requests {
         assert_eq!(x(request, 4), shard);
@@ -337,7 +338,7 @@ fn sharded_documents_and_transactions_keep_to_their_shard_key() {
     content.document(&requests[17], 0, &mut new);
     let [id, key, order, k] = numbers(&new);
     assert_eq!((id, key, order), (requests[16].key as i64, shard as i64, x(&requests[16], 0) as i64));
-    assert!((1..=250).contains(&k) && bson::find(&new, "_id").unwrap().kind == bson::kind::INT64);
+    assert!((1..=250).contains(&k) && bson::find_element(&new, "_id").unwrap().kind == bson::kind::INT64);
     // Commands ask by both fields.
     for shape in content.shapes().iter().take(8) {
         let text = format!("{:?}", shape.action);

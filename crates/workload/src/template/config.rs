@@ -93,7 +93,7 @@ pub struct WorkloadTemplate {
 
 impl WorkloadTemplate {
     /// Fields of a collection that operations change, by the first part of their names; an empty name is all of them.
-    pub fn changed(&self, collection: usize) -> Vec<String> {
+    pub fn changed_fields(&self, collection: usize) -> Vec<String> {
         let steps = self.operations.iter().flat_map(|operation| &operation.steps);
         let mut all = Vec::new();
         for step in steps.filter(|step| step.collection == collection) {
@@ -134,7 +134,7 @@ impl WorkloadTemplate {
             }
         }
         for collection in &self.collections {
-            if collection.id.refers() {
+            if collection.id.refers_to_documents() {
                 return bad("_id", &collection.name, "a value that depends on no other document".into());
             }
         }

@@ -42,7 +42,7 @@ impl TemplateContent {
             shapes.push(OperationShape { name: "commit".into(), action: Action::Commit });
             shapes.push(OperationShape { name: "abort".into(), action: Action::Abort });
         }
-        let key = |number: usize| rng::draw(template.seed, number as u64, Purpose::Key);
+        let key = |number: usize| rng::draw_at(template.seed, number as u64, Purpose::Key);
         TemplateContent {
             shapes,
             steps,
@@ -77,12 +77,12 @@ impl TemplateContent {
     }
 
     /// The template.
-    pub fn template(&self) -> &WorkloadTemplate {
+    pub fn workload_template(&self) -> &WorkloadTemplate {
         &self.template
     }
 
     fn salt(&self, collection: usize) -> u64 {
-        rng::draw(self.template.seed, collection as u64, Purpose::Value)
+        rng::draw_at(self.template.seed, collection as u64, Purpose::Value)
     }
 
     /// Appends document number `number` of a collection, whole.
@@ -100,25 +100,25 @@ impl TemplateContent {
 impl ReferenceSource for TemplateContent {
     fn choose(&self, keys: &AddressableDocuments, words: &mut Stream) -> u64 {
         let count = self.template.collections[keys.collection].count.max(1);
-        self.scatter[keys.collection].apply(keys.spread.draw(count, words))
+        self.scatter[keys.collection].apply(keys.spread.draw_number(count, words))
     }
 
     fn id(&self, collection: usize, number: u64, name: &str, out: &mut Vec<u8>) {
-        let salt = rng::mix(self.salt(collection));
+        let salt = rng::mix_bits(self.salt(collection));
         let place = ValueContext { number, salt, source: self };
         let mut words = Stream::new(salt, number, Purpose::Key);
-        self.template.collections[collection].id.render(name, place, &mut words, out);
+        self.template.collections[collection].id.render_element(name, place, &mut words, out);
     }
 
     fn field(&self, collection: usize, number: u64, path: &str, name: &str, out: &mut Vec<u8>) {
         let mut document = Vec::new();
         self.document_of(collection, number, &mut document);
-        match bson::path(&document, path) {
+        match bson::element_at_path(&document, path) {
             Some(element) => {
-                bson::head(out, element.kind, name);
+                bson::put_head(out, element.kind, name);
                 out.extend_from_slice(element.value);
             }
-            None => bson::null(out, name),
+            None => bson::put_null(out, name),
         }
     }
 }
@@ -173,10 +173,10 @@ impl Content for TemplateContent {
     fn operand(&self, request: &Request, _number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
         // Only steps have operands.
         let Some(step) = self.step(request) else { return };
-        let salt = rng::mix(request.seed);
+        let salt = rng::mix_bits(request.seed);
         let place = ValueContext { number: request.key, salt, source: self };
         let number = u64::from(request.step) << 32 | u64::from(operand);
         let mut words = Stream::new(request.seed, number, Purpose::Choice);
-        step.values[usize::from(operand)].render(name, place, &mut words, out);
+        step.values[usize::from(operand)].render_element(name, place, &mut words, out);
     }
 }

@@ -37,7 +37,7 @@ impl TemplateLoad {
     }
 
     /// Inserts in all: the operations of the run.
-    pub fn operations(&self) -> u64 {
+    pub fn count_inserts(&self) -> u64 {
         self.batches
     }
 }
@@ -60,7 +60,7 @@ impl Workload for TemplateLoad {
         // Collections without documents share their first index with the next one: the last of them has it.
         let (first, batch) = self.collections[number];
         let key = (draw.index - first) * batch;
-        let left = self.content.template().collections[number].count.saturating_sub(key);
+        let left = self.content.workload_template().collections[number].count.saturating_sub(key);
         Request {
             verb: Verb::Document,
             collection: number as u32,
@@ -75,7 +75,7 @@ impl Workload for TemplateLoad {
     }
 
     fn documents(&self) -> Option<u64> {
-        Some(self.content.template().collections.iter().map(|collection| collection.count).sum())
+        Some(self.content.workload_template().collections.iter().map(|collection| collection.count).sum())
     }
 
     fn is_pure(&self) -> bool {

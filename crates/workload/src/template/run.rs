@@ -57,7 +57,7 @@ impl TemplateRun {
 
     /// The request of a step; `place` is the operation's own number.
     fn request(&self, number: usize, step: usize, place: u64, seed: u64) -> Request {
-        let operation = &self.content.template().operations[number];
+        let operation = &self.content.workload_template().operations[number];
         let what = &operation.steps[step];
         let (key, limit) = match what.kind {
             OperationKind::Insert(count) => {
@@ -83,7 +83,7 @@ impl TemplateRun {
 
     /// The operation's own number, back from a request of it.
     fn place(&self, number: usize, step: usize, request: &Request) -> u64 {
-        let operation = &self.content.template().operations[number];
+        let operation = &self.content.workload_template().operations[number];
         match operation.steps[step].kind {
             OperationKind::Insert(_) => {
                 (request.key - self.fresh[operation.steps[step].collection]) / self.width
@@ -103,7 +103,7 @@ impl Workload for TemplateRun {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: self.first_metric[self.mix.kind(index)], seed: self.seeds.draw(index) }
+        Draw { index, kind: self.first_metric[self.mix.kind(index)], seed: self.seeds.draw_keyed(index) }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
@@ -117,7 +117,7 @@ impl Workload for TemplateRun {
     }
 
     fn hooks(&self) -> Hooks {
-        let scripts = self.content.template().operations.iter().any(|o| o.transaction);
+        let scripts = self.content.workload_template().operations.iter().any(|o| o.transaction);
         Hooks { scripts, settled: false, answered: false, resume: false }
     }
 
@@ -130,7 +130,7 @@ impl Workload for TemplateRun {
     /// no answer came, the server gives it up by itself.
     fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
         let (number, step) = self.content.place_of(done).filter(|_| done.script != 0)?;
-        let steps = self.content.template().operations[number].steps.len();
+        let steps = self.content.workload_template().operations[number].steps.len();
         let end = |commit: bool| Request {
             metric: done.script + steps as u16 + u16::from(!commit),
             shape: self.content.end_of(commit),

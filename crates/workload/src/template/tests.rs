@@ -16,7 +16,7 @@ fn template() -> WorkloadTemplate {
         ratio: 1,
     };
     let find = |field: &str| Action::Find {
-        filter: DocumentFilter::equal(field, 0),
+        filter: DocumentFilter::field_equals(field, 0),
         fields: Projection::default(),
         sort: Vec::new(),
         limit: Some(1),
@@ -47,7 +47,10 @@ fn template() -> WorkloadTemplate {
                 name: "orders".into(),
                 count: 2_500,
                 id: ValueTemplate::ObjectId,
-                fields: vec![("user".into(), ValueTemplate::Key(keys(0, NumberDistribution::zipfian(0.99))))],
+                fields: vec![(
+                    "user".into(),
+                    ValueTemplate::Key(keys(0, NumberDistribution::with_exponent(0.99))),
+                )],
                 indexes: Vec::new(),
             },
         ],
@@ -75,10 +78,10 @@ fn document(content: &TemplateContent, collection: usize, number: u64) -> Vec<u8
 #[test]
 fn the_load_renders_every_document_once() {
     let load = TemplateLoad::new(&template()).unwrap();
-    assert_eq!(load.operations(), 4, "500 and 2500 documents by thousands");
+    assert_eq!(load.count_inserts(), 4, "500 and 2500 documents by thousands");
     let (content, frontier) = (load.content(), load.frontier());
     let mut seen: Vec<(u32, u64)> = Vec::new();
-    for index in 0..load.operations() {
+    for index in 0..load.count_inserts() {
         let request = load.bind(&load.draw(index), &frontier);
         assert_eq!((request.verb, request.shape), (Verb::Document, 0));
         for number in 0..content.documents(&request) {
@@ -99,17 +102,17 @@ fn documents_have_their_shape_and_references_exist() {
     let mut popular = vec![0; 500];
     for number in 0..500 {
         let user = document(&content, 0, number);
-        assert_eq!(bson::find(&user, "_id").unwrap().as_i64(), Some(number as i64));
-        assert!((3..=9).contains(&bson::find(&user, "name").unwrap().as_str().unwrap().len()));
-        cities.insert(bson::find(&user, "city").unwrap().as_str().unwrap().to_owned());
+        assert_eq!(bson::find_element(&user, "_id").unwrap().as_i64(), Some(number as i64));
+        assert!((3..=9).contains(&bson::find_element(&user, "name").unwrap().as_str().unwrap().len()));
+        cities.insert(bson::find_element(&user, "city").unwrap().as_str().unwrap().to_owned());
         assert_eq!(document(&content, 0, number), user, "the same again");
     }
     assert!(cities.len() == 10, "{cities:?}");
     let mut ids = std::collections::BTreeSet::new();
     for number in 0..2_500 {
         let order = document(&content, 1, number);
-        ids.insert(bson::find(&order, "_id").unwrap().value.to_vec());
-        popular[bson::find(&order, "user").unwrap().as_i64().unwrap() as usize] += 1;
+        ids.insert(bson::find_element(&order, "_id").unwrap().value.to_vec());
+        popular[bson::find_element(&order, "user").unwrap().as_i64().unwrap() as usize] += 1;
     }
     assert_eq!(ids.len(), 2_500);
     let most = popular.iter().max().copied().unwrap();
@@ -123,7 +126,7 @@ fn operations_ask_for_what_is_there_and_insert_what_is_not() {
     let (content, frontier) = (run.content(), run.frontier());
     let users = TemplateContent::new(&template());
     let streets: std::collections::BTreeSet<Vec<u8>> = (0..500)
-        .map(|n| bson::path(&document(&users, 0, n), "address.street").unwrap().value.to_vec())
+        .map(|n| bson::element_at_path(&document(&users, 0, n), "address.street").unwrap().value.to_vec())
         .collect();
     let (mut finds, mut fresh) = (0, std::collections::BTreeSet::new());
     for index in (0..4_096).chain((0..64).map(|n| n | 1 << 63)) {
@@ -134,7 +137,7 @@ fn operations_ask_for_what_is_there_and_insert_what_is_not() {
             let at = bson::open(&mut out);
             content.operand(&request, 0, 0, "v", &mut out);
             bson::close(&mut out, at);
-            assert!(streets.contains(bson::find(&out, "v").unwrap().value));
+            assert!(streets.contains(bson::find_element(&out, "v").unwrap().value));
         } else {
             assert_eq!(content.documents(&request), 2);
             for number in 0..2 {

@@ -23,12 +23,12 @@ pub enum NumberDistribution {
 
 impl NumberDistribution {
     /// The zipfian distribution with this exponent.
-    pub fn zipfian(theta: f64) -> Self {
+    pub fn with_exponent(theta: f64) -> Self {
         NumberDistribution::Zipfian(RejectionInversion::new(theta))
     }
 
     /// A number of `0..n`; `n` of 0 counts as 1.
-    pub fn draw(&self, n: u64, words: &mut Stream) -> u64 {
+    pub fn draw_number(&self, n: u64, words: &mut Stream) -> u64 {
         let n = n.max(1);
         match self {
             NumberDistribution::Uniform => words.next_below(n),
@@ -143,12 +143,14 @@ pub trait ReferenceSource {
 
 impl ValueTemplate {
     /// Bytes of the longest value, without its name; of a key or another's field, which are as long as they are there, the least.
-    pub fn longest(&self) -> u64 {
-        let named = |value: &ValueTemplate| value.longest().saturating_add(8);
+    pub fn longest_value(&self) -> u64 {
+        let named = |value: &ValueTemplate| value.longest_value().saturating_add(8);
         match self {
             ValueTemplate::Constant(_, bytes) => bytes.len() as u64,
             ValueTemplate::Binary { length, .. } | ValueTemplate::Text { length, .. } => u64::from(length.1),
-            ValueTemplate::OneOf(all) => all.iter().map(|(_, value)| value.longest()).max().unwrap_or(0),
+            ValueTemplate::OneOf(all) => {
+                all.iter().map(|(_, value)| value.longest_value()).max().unwrap_or(0)
+            }
             ValueTemplate::Array(length, value) => u64::from(length.1).saturating_mul(named(value)),
             ValueTemplate::List(all) => all.iter().map(named).fold(0, u64::saturating_add),
             ValueTemplate::Document(all) => {
@@ -161,19 +163,19 @@ impl ValueTemplate {
     }
 
     /// Appends the value as an element called `name`.
-    pub fn render(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    pub fn render_element(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
         match self {
             ValueTemplate::Constant(kind, bytes) => {
-                bson::head(out, *kind, name);
+                bson::put_head(out, *kind, name);
                 out.extend_from_slice(bytes);
             }
-            ValueTemplate::Sequence => bson::int64(out, name, place.number as i64),
+            ValueTemplate::Sequence => bson::put_int64(out, name, place.number as i64),
             ValueTemplate::Int { min, max, spread, wide } => {
                 let choices = (max.wrapping_sub(*min) as u64).saturating_add(1);
-                let value = min.wrapping_add(spread.draw(choices, words) as i64);
+                let value = min.wrapping_add(spread.draw_number(choices, words) as i64);
                 match wide {
-                    true => bson::int64(out, name, value),
-                    false => bson::int32(out, name, value as i32),
+                    true => bson::put_int64(out, name, value),
+                    false => bson::put_int32(out, name, value as i32),
                 }
             }
             ValueTemplate::Double { min, max, decimals } => {
@@ -182,23 +184,25 @@ impl ValueTemplate {
                     let unit = 10f64.powi(places as i32);
                     (value * unit).round() / unit
                 });
-                bson::double(out, name, rounded);
+                bson::put_double(out, name, rounded);
             }
-            ValueTemplate::Bool(probability) => bson::boolean(out, name, words.next_unit() < *probability),
+            ValueTemplate::Bool(probability) => {
+                bson::put_boolean(out, name, words.next_unit() < *probability)
+            }
             ValueTemplate::Text { length, distinct, spread, ratio } => {
                 let mut own = match distinct {
                     // The same number gives the same text wherever the field occurs.
-                    Some(n) => Stream::new(place.salt, spread.draw(*n, words), Purpose::Value),
+                    Some(n) => Stream::new(place.salt, spread.draw_number(*n, words), Purpose::Value),
                     None => Stream::from_bits(words.next_u64()),
                 };
-                bson::head(out, kind::STRING, name);
+                bson::put_head(out, kind::STRING, name);
                 let bytes = between(*length, &mut own);
                 out.extend_from_slice(&(bytes as i32 + 1).to_le_bytes());
                 letters(bytes, *ratio, &mut own, out);
                 out.push(0);
             }
             ValueTemplate::Binary { length, ratio } => {
-                bson::head(out, kind::BINARY, name);
+                bson::put_head(out, kind::BINARY, name);
                 let bytes = between(*length, words);
                 out.extend_from_slice(&(bytes as i32).to_le_bytes());
                 out.push(0);
@@ -206,20 +210,20 @@ impl ValueTemplate {
             }
             ValueTemplate::Date(from, to) => {
                 let span = to.saturating_sub(*from).max(1) as u64;
-                bson::date(out, name, from + words.next_below(span) as i64);
+                bson::put_date(out, name, from + words.next_below(span) as i64);
             }
             ValueTemplate::ObjectId => {
-                bson::head(out, kind::OBJECT_ID, name);
-                let first = rng::mix(place.salt ^ rng::mix(place.number));
+                bson::put_head(out, kind::OBJECT_ID, name);
+                let first = rng::mix_bits(place.salt ^ rng::mix_bits(place.number));
                 out.extend_from_slice(&first.to_be_bytes());
-                out.extend_from_slice(&(rng::mix(first ^ place.number) as u32).to_be_bytes());
+                out.extend_from_slice(&(rng::mix_bits(first ^ place.number) as u32).to_be_bytes());
             }
             ValueTemplate::OneOf(choices) => {
                 let all = choices.last().map_or(0.0, |(sum, _)| *sum);
                 let at = words.next_unit() * all;
                 let chosen = choices.iter().find(|(sum, _)| at < *sum).or(choices.last());
                 if let Some((_, value)) = chosen {
-                    value.render(name, place, words, out);
+                    value.render_element(name, place, words, out);
                 }
             }
             ValueTemplate::Key(keys) => {
@@ -238,18 +242,18 @@ impl ValueTemplate {
 
     fn nested(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
         let is_document = matches!(self, ValueTemplate::Document(_));
-        bson::head(out, if is_document { kind::DOCUMENT } else { kind::ARRAY }, name);
+        bson::put_head(out, if is_document { kind::DOCUMENT } else { kind::ARRAY }, name);
         let at = bson::open(out);
         match self {
             ValueTemplate::Document(fields) => fields_of(fields, place, words, out),
             ValueTemplate::Array(length, value) => {
                 for index in 0..between(*length, words) {
-                    value.render(&index.to_string(), place, words, out);
+                    value.render_element(&index.to_string(), place, words, out);
                 }
             }
             ValueTemplate::List(values) => {
                 for (index, value) in values.iter().enumerate() {
-                    value.render(&index.to_string(), place, words, out);
+                    value.render_element(&index.to_string(), place, words, out);
                 }
             }
             _ => {}
@@ -258,13 +262,13 @@ impl ValueTemplate {
     }
 
     /// Returns whether it depends on documents, its own included: these may not be what a document is found by.
-    pub fn refers(&self) -> bool {
+    pub fn refers_to_documents(&self) -> bool {
         match self {
             ValueTemplate::Key(_) | ValueTemplate::Of(..) => true,
-            ValueTemplate::OneOf(choices) => choices.iter().any(|(_, value)| value.refers()),
-            ValueTemplate::Array(_, value) => value.refers(),
-            ValueTemplate::List(values) => values.iter().any(ValueTemplate::refers),
-            ValueTemplate::Document(fields) => fields.iter().any(|(_, value)| value.refers()),
+            ValueTemplate::OneOf(choices) => choices.iter().any(|(_, value)| value.refers_to_documents()),
+            ValueTemplate::Array(_, value) => value.refers_to_documents(),
+            ValueTemplate::List(values) => values.iter().any(ValueTemplate::refers_to_documents),
+            ValueTemplate::Document(fields) => fields.iter().any(|(_, value)| value.refers_to_documents()),
             _ => false,
         }
     }
@@ -279,8 +283,8 @@ pub(super) fn fields_of(
 ) {
     for (number, (name, value)) in fields.iter().enumerate() {
         let mut own = Stream::from_bits(words.next_u64());
-        let salt = rng::mix(place.salt.wrapping_add(number as u64 + 1));
-        value.render(name, ValueContext { salt, ..place }, &mut own, out);
+        let salt = rng::mix_bits(place.salt.wrapping_add(number as u64 + 1));
+        value.render_element(name, ValueContext { salt, ..place }, &mut own, out);
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Proportions {
 
 impl Proportions {
     /// The weights in the order of the fields.
-    pub fn weights(&self) -> [f64; 6] {
+    pub fn all_weights(&self) -> [f64; 6] {
         [self.read, self.update, self.insert, self.scan, self.delete, self.read_modify_write]
     }
 }
@@ -147,10 +147,10 @@ impl CoreConfig {
         let load_count = r.count("insertcount", record_count, 0..=MAX_COUNT)?;
         let insert_count =
             r.count("insertcount", record_count.saturating_sub(insert_start), 0..=MAX_COUNT)?;
-        let data_integrity = r.flag("dataintegrity", false)?;
+        let data_integrity = r.read_flag("dataintegrity", false)?;
         let min_field_bytes = r.count("minfieldlength", 1, 0..=REPLY_BYTES as u64)?;
         let min_scan = r.count("minscanlength", 1, 1..=u64::from(SCAN_RECORDS))? as u32;
-        let table = r.text("table", "usertable");
+        let table = r.read_text("table", "usertable");
         if table.is_empty() {
             return Err(BadProperty::new("table", "", "a name".to_owned()));
         }
@@ -158,15 +158,15 @@ impl CoreConfig {
             table,
             names: read_names(&mut r)?,
             field_count: r.count("fieldcount", 10, 1..=u64::from(u16::MAX))? as u16,
-            field_prefix: r.text("fieldnameprefix", "field"),
+            field_prefix: r.read_text("fieldnameprefix", "field"),
             field_bytes: r.count("fieldlength", 100, 0..=REPLY_BYTES as u64)?,
             min_field_bytes,
             lengths: read_lengths(&mut r)?,
             value: read_value(&mut r, data_integrity)?,
             data_integrity,
-            read_all_fields: r.flag("readallfields", true)?,
-            read_all_fields_by_name: r.flag("readallfieldsbyname", false)?,
-            write_all_fields: r.flag("writeallfields", false)?,
+            read_all_fields: r.read_flag("readallfields", true)?,
+            read_all_fields_by_name: r.read_flag("readallfieldsbyname", false)?,
+            write_all_fields: r.read_flag("writeallfields", false)?,
             proportions: read_proportions(&mut r)?,
             requests: read_requests(&mut r)?,
             record_count,
@@ -176,7 +176,7 @@ impl CoreConfig {
             insert_count,
             min_scan,
             max_scan: r.count("maxscanlength", 1000, 1..=u64::from(SCAN_RECORDS))? as u32,
-            scan_lengths: r.choice(
+            scan_lengths: r.read_choice(
                 "scanlengthdistribution",
                 "uniform",
                 &[("uniform", ScanLengths::Uniform), ("zipfian", ScanLengths::Zipfian)],
@@ -186,7 +186,7 @@ impl CoreConfig {
             mode: read_mode(&mut r)?,
             client_id: r.count("dyno.client.id", 0, 0..=u64::from(u16::MAX))?,
             client_count: r.count("dyno.client.count", 1, 1..=u64::from(u16::MAX))?,
-            resume: r.flag("dyno.insert.resume", false)?,
+            resume: r.read_flag("dyno.insert.resume", false)?,
             earlier: Earlier::default(),
         };
         config.check()?;
@@ -248,7 +248,7 @@ impl CoreConfig {
     }
 
     fn check_ranges(&self) -> Result<(), BadProperty> {
-        let weights = self.proportions.weights();
+        let weights = self.proportions.all_weights();
         if weights.iter().sum::<f64>() <= 0.0 {
             let expected = "a weight above 0 for at least one operation: readproportion, updateproportion, \
                 insertproportion, scanproportion, deleteproportion or readmodifywriteproportion";
@@ -301,28 +301,28 @@ impl CoreConfig {
 
 pub(super) fn read_proportions(r: &mut PropertyReader<'_>) -> Result<Proportions, BadProperty> {
     Ok(Proportions {
-        read: r.proportion("readproportion", 0.95)?,
-        update: r.proportion("updateproportion", 0.05)?,
-        insert: r.proportion("insertproportion", 0.0)?,
-        scan: r.proportion("scanproportion", 0.0)?,
-        delete: r.proportion("deleteproportion", 0.0)?,
-        read_modify_write: r.proportion("readmodifywriteproportion", 0.0)?,
+        read: r.read_proportion("readproportion", 0.95)?,
+        update: r.read_proportion("updateproportion", 0.05)?,
+        insert: r.read_proportion("insertproportion", 0.0)?,
+        scan: r.read_proportion("scanproportion", 0.0)?,
+        delete: r.read_proportion("deleteproportion", 0.0)?,
+        read_modify_write: r.read_proportion("readmodifywriteproportion", 0.0)?,
     })
 }
 
 fn read_names(r: &mut PropertyReader<'_>) -> Result<KeyNames, BadProperty> {
     Ok(KeyNames {
-        prefix: r.text("keyprefix", "user"),
+        prefix: r.read_text("keyprefix", "user"),
         zero_padding: r.count("zeropadding", 1, 0..=1024)? as usize,
         // As in YCSB: exactly "hashed" hashes, anything else keeps the order.
-        hashed: r.text("insertorder", "hashed") == "hashed",
+        hashed: r.read_text("insertorder", "hashed") == "hashed",
     })
 }
 
 fn read_lengths(r: &mut PropertyReader<'_>) -> Result<FieldLengths, BadProperty> {
-    let file = r.text("fieldlengthhistogram", "hist.txt");
+    let file = r.read_text("fieldlengthhistogram", "hist.txt");
     let choices = [("constant", 0), ("uniform", 1), ("zipfian", 2), ("histogram", 3)];
-    Ok(match r.choice("fieldlengthdistribution", "constant", &choices)? {
+    Ok(match r.read_choice("fieldlengthdistribution", "constant", &choices)? {
         0 => FieldLengths::Constant,
         1 => FieldLengths::Uniform,
         2 => FieldLengths::Zipfian,
@@ -331,7 +331,7 @@ fn read_lengths(r: &mut PropertyReader<'_>) -> Result<FieldLengths, BadProperty>
 }
 
 fn read_value(r: &mut PropertyReader<'_>, data_integrity: bool) -> Result<ValueKind, BadProperty> {
-    let Some(value) = r.raw("dyno.value") else { return Ok(ValueKind::Random) };
+    let Some(value) = r.raw_text("dyno.value") else { return Ok(ValueKind::Random) };
     let kind = match value.trim().split_once(':') {
         None => match value.trim() {
             "random" => Some(ValueKind::Random),
@@ -360,12 +360,12 @@ fn read_retries(r: &mut PropertyReader<'_>) -> Result<InsertRetries, BadProperty
     Ok(InsertRetries {
         limit: r.count("core_workload_insertion_retry_limit", 0, 0..=1_000_000)?,
         interval_s: r.count("core_workload_insertion_retry_interval", 3, 0..=86_400)?,
-        keep_going: r.flag("core_workload_insertion_keep_going_on_error", false)?,
+        keep_going: r.read_flag("core_workload_insertion_keep_going_on_error", false)?,
     })
 }
 
 pub(super) fn read_seed(r: &mut PropertyReader<'_>) -> Result<u64, BadProperty> {
-    let Some(value) = r.raw("dyno.seed") else { return Ok(1) };
+    let Some(value) = r.raw_text("dyno.seed") else { return Ok(1) };
     let text = value.trim();
     // The code that draws has put a number in its place.
     if text == "drawn" {
@@ -380,13 +380,13 @@ pub(super) fn read_seed(r: &mut PropertyReader<'_>) -> Result<u64, BadProperty> 
 
 pub(super) fn read_mode(r: &mut PropertyReader<'_>) -> Result<MixMode, BadProperty> {
     let choices = [("stratified", MixMode::Stratified), ("iid", MixMode::Independent)];
-    r.choice("dyno.mix", "stratified", &choices)
+    r.read_choice("dyno.mix", "stratified", &choices)
 }
 
 /// Reads `requestdistribution` and what belongs to it. A zipfian exponent other than YCSB's selects the true
 /// distribution unless `dyno.zipfian=ycsb` is set.
 pub(super) fn read_requests(r: &mut PropertyReader<'_>) -> Result<RequestDistribution, BadProperty> {
-    let value = r.word("requestdistribution", "uniform");
+    let value = r.read_word("requestdistribution", "uniform");
     let (name, suffix) = value.split_once(':').map_or((value.as_str(), None), |(n, s)| (n, Some(s)));
     let expected = "uniform, zipfian, latest, hotspot, exponential or sequential; zipfian and latest also with an \
         exponent, such as zipfian:0.8";
@@ -402,7 +402,8 @@ pub(super) fn read_requests(r: &mut PropertyReader<'_>) -> Result<RequestDistrib
         return Err(bad());
     }
     let default = if theta == THETA { "ycsb" } else { "true" };
-    let flavour = r.choice("dyno.zipfian", default, &[("ycsb", Flavour::Ycsb), ("true", Flavour::True)])?;
+    let flavour =
+        r.read_choice("dyno.zipfian", default, &[("ycsb", Flavour::Ycsb), ("true", Flavour::True)])?;
     if zipfian && flavour == Flavour::Ycsb && !(theta > 0.0 && theta < 1.0) {
         let expected = "true, because YCSB's approximation needs an exponent between 0 and 1";
         return Err(BadProperty::new("dyno.zipfian", "ycsb", expected));
@@ -414,22 +415,27 @@ pub(super) fn read_requests(r: &mut PropertyReader<'_>) -> Result<RequestDistrib
         "zipfian" => RequestDistribution::Zipfian { flavour, theta },
         "latest" => RequestDistribution::Latest { flavour, theta },
         "hotspot" => RequestDistribution::Hotspot {
-            data: r.number(
+            data: r.read_number(
                 "hotspotdatafraction",
                 0.2,
                 |x| x > 0.0 && x < 1.0,
                 "a fraction above 0 and below 1",
             )?,
-            operations: r.number("hotspotopnfraction", 0.8, fraction, "a fraction, 0 to 1")?,
+            operations: r.read_number("hotspotopnfraction", 0.8, fraction, "a fraction, 0 to 1")?,
         },
         "exponential" => RequestDistribution::Exponential {
-            percentile: r.number(
+            percentile: r.read_number(
                 "exponential.percentile",
                 95.0,
                 |x| x > 0.0 && x < 100.0,
                 "a percentage above 0 and below 100",
             )?,
-            fraction: r.number("exponential.frac", 0.857_142_857_1, |x| x > 0.0, "a fraction above 0")?,
+            fraction: r.read_number(
+                "exponential.frac",
+                0.857_142_857_1,
+                |x| x > 0.0,
+                "a fraction above 0",
+            )?,
         },
         _ => return Err(bad()),
     })

@@ -4,7 +4,7 @@ use super::config::{CoreConfig, FieldLengths};
 use super::properties::BadProperty;
 use crate::distributions::{LengthHistogram, THETA, Zipfian};
 use crate::keys::KeyNames;
-use crate::values::{ValueKind, integrity, pool};
+use crate::values::{ValueKind, put_integrity_value, value_pool};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Fields, Request, Verb};
 use std::cell::RefCell;
@@ -72,7 +72,7 @@ impl CoreContent {
         let name = |i: u16| format!("{}{i}", config.field_prefix).into_bytes().into_boxed_slice();
         if config.value == ValueKind::Pool {
             // Made before the first operation.
-            pool();
+            value_pool();
         }
         Ok(CoreContent {
             table: config.table.clone(),
@@ -97,9 +97,9 @@ impl CoreContent {
         let bytes = self.lengths.of(request.seed, number);
         if self.integrity {
             let name = &self.field_names[usize::from(number)];
-            integrity(|out| self.names.render(request.key, out), name, bytes, out);
+            put_integrity_value(|out| self.names.render(request.key, out), name, bytes, out);
         } else {
-            self.value.render(request.seed, u64::from(number), bytes, out);
+            self.value.render_value(request.seed, u64::from(number), bytes, out);
         }
     }
 }
@@ -150,7 +150,7 @@ impl Content for CoreContent {
         EXPECTED.with_borrow_mut(|expected| {
             expected.clear();
             let bytes = self.lengths.of(request.seed, 0);
-            integrity(|out| self.names.render(request.key, out), field, bytes, expected);
+            put_integrity_value(|out| self.names.render(request.key, out), field, bytes, expected);
             expected == value
         })
     }

@@ -71,7 +71,7 @@ enum Scan {
 
 impl CoreWorkload {
     /// The load phase: index i inserts key number `insertstart` + i.
-    pub fn load(config: &CoreConfig) -> Result<Self, BadProperty> {
+    pub fn load_phase(config: &CoreConfig) -> Result<Self, BadProperty> {
         if config.load_count == 0 {
             let key = if config.record_count == 0 { "recordcount" } else { "insertcount" };
             return Err(BadProperty::new(key, 0, "the number of records to load, above 0"));
@@ -91,7 +91,7 @@ impl CoreWorkload {
             return Err(BadProperty::new("insertstart", config.insert_start, expected));
         }
         let seed = client_seed(config.seed, config.client_id);
-        let weights = config.proportions.weights();
+        let weights = config.proportions.all_weights();
         let only_inserts = weights.iter().sum::<f64>() == config.proportions.insert;
         if config.insert_start == config.record_count && !only_inserts {
             let expected = "a range of at least one key below recordcount";
@@ -132,7 +132,7 @@ impl CoreWorkload {
 
 /// The seed of one client among several, so that no two make the same draws; client 0 keeps the seed as it is.
 fn client_seed(seed: u64, client: u64) -> u64 {
-    if client == 0 { seed } else { rng::mix(seed ^ rng::mix(client)) }
+    if client == 0 { seed } else { rng::mix_bits(seed ^ rng::mix_bits(client)) }
 }
 
 impl Scan {
@@ -160,7 +160,7 @@ impl Run {
     fn real(&self, key: u64) -> u64 {
         match key.checked_sub(self.records) {
             Some(place) => {
-                let rank = self.worker.rank(self.earlier.rank(place));
+                let rank = self.worker.rank_of_own(self.earlier.rank_at(place));
                 self.records.wrapping_add(rank.wrapping_mul(self.clients)).wrapping_add(self.client)
             }
             None => key,
@@ -170,8 +170,9 @@ impl Run {
     /// The virtual key of a key number that this client has inserted.
     #[inline]
     fn virtual_key(&self, key: u64) -> u64 {
-        key.checked_sub(self.records)
-            .map_or(key, |offset| self.records + self.earlier.place(self.worker.own(offset / self.clients)))
+        key.checked_sub(self.records).map_or(key, |offset| {
+            self.records + self.earlier.place_of(self.worker.own_key(offset / self.clients))
+        })
     }
 
     #[inline]
@@ -194,7 +195,7 @@ impl Run {
             return request;
         }
         let newest = frontier.last().unwrap_or(self.first);
-        let key = self.chooser.choose(
+        let key = self.chooser.choose_key(
             &mut Stream::from_bits(draw.seed),
             || self.mix.others_before(draw.index),
             newest,
@@ -252,7 +253,7 @@ impl Workload for CoreWorkload {
 
     #[inline]
     fn draw(&self, index: u64) -> Draw {
-        let seed = self.keys.draw(index);
+        let seed = self.keys.draw_keyed(index);
         match &self.phase {
             CorePhase::Load { .. } => Draw { index, kind: 0, seed },
             CorePhase::Run(run) => Draw { index, kind: run.metric[run.mix.kind(index)], seed },

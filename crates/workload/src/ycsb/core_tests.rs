@@ -40,7 +40,7 @@ fn text(workload: &CoreWorkload, request: &Request) -> (String, Vec<(String, Str
         String::from_utf8(out).unwrap()
     };
     let fields = (0..content.fields(request)).map(|i| {
-        let value = if request.verb.writes() {
+        let value = if request.verb.changes_data() {
             let value = string(&|out| content.value(request, i, out));
             assert_eq!(value.len(), content.value_len(request, i));
             value
@@ -55,7 +55,7 @@ fn text(workload: &CoreWorkload, request: &Request) -> (String, Vec<(String, Str
 #[test]
 fn load_inserts_every_key_once() {
     let c = config(&[("recordcount", "1000"), ("insertstart", "100"), ("insertcount", "300")]).unwrap();
-    let load = CoreWorkload::load(&c).unwrap();
+    let load = CoreWorkload::load_phase(&c).unwrap();
     assert_eq!(load.metrics(), ["INSERT", "CLEANUP"]);
     assert_eq!(c.load_operations(), 300);
     let all = requests(&load, 300);
@@ -70,7 +70,7 @@ fn load_inserts_every_key_once() {
     for start in ["10", "30", "200"] {
         let c = config(&[("recordcount", "30"), ("insertstart", start)]).unwrap();
         assert_eq!(c.load_operations(), 30);
-        let first = requests(&CoreWorkload::load(&c).unwrap(), 1)[0];
+        let first = requests(&CoreWorkload::load_phase(&c).unwrap(), 1)[0];
         assert_eq!(first.key.to_string(), start);
     }
     let behind = config(&[("recordcount", "30"), ("insertstart", "200")]).unwrap();
@@ -272,11 +272,11 @@ fn field_lengths_follow_their_distribution() {
         let mut c = config(&properties).unwrap();
         if distribution == "histogram" {
             assert_eq!(c.needs_histogram(), Some("hist.txt"));
-            assert_eq!(CoreWorkload::load(&c).unwrap_err().key, "fieldlengthhistogram");
+            assert_eq!(CoreWorkload::load_phase(&c).unwrap_err().key, "fieldlengthhistogram");
             c.set_histogram("BlockSize\t10\n0\t1\n1\t0\n2\t3\n").unwrap();
             assert_eq!(c.needs_histogram(), None);
         }
-        let load = CoreWorkload::load(&c).unwrap();
+        let load = CoreWorkload::load_phase(&c).unwrap();
         let lengths: HashSet<usize> =
             requests(&load, 200).iter().flat_map(|r| text(&load, r).1).map(|(_, v)| v.len()).collect();
         assert!(lengths.iter().all(|l| range.contains(l)), "{distribution}");
@@ -302,7 +302,7 @@ fn the_key_space_is_ycsbs() {
     assert_eq!(chooser(&mix("0.5", "0.5", "0")), of(4_000_001));
     // A draw of the key behind the last one is repeated.
     let few = chooser(&[("recordcount", "10"), ("insertcount", "10")]);
-    let choose = |place: u64| few.choose(&mut Stream::new(7, place, Purpose::Choice), || place, 9);
+    let choose = |place: u64| few.choose_key(&mut Stream::new(7, place, Purpose::Choice), || place, 9);
     let keys: HashSet<u64> = (0..2_000).map(choose).collect();
     assert_eq!(keys, (0..10).collect());
 }
@@ -348,7 +348,7 @@ fn bad_combinations_are_refused_with_words() {
         [("recordcount", "0"), ("readproportion", "0"), ("updateproportion", "0"), ("insertproportion", "1")];
     let c = config(&insert_only).unwrap();
     assert!(CoreWorkload::run(&c).is_ok());
-    assert_eq!(CoreWorkload::load(&c).unwrap_err().key, "recordcount");
+    assert_eq!(CoreWorkload::load_phase(&c).unwrap_err().key, "recordcount");
 }
 
 #[test]

@@ -20,13 +20,13 @@ impl Default for Worker {
 impl Worker {
     /// The rank, among all keys of the client, of the worker's own key number `own`.
     #[inline]
-    pub fn rank(self, own: u64) -> u64 {
+    pub fn rank_of_own(self, own: u64) -> u64 {
         own.wrapping_mul(self.total).wrapping_add(self.index)
     }
 
     /// Which of the worker's own keys a rank is.
     #[inline]
-    pub fn own(self, rank: u64) -> u64 {
+    pub fn own_key(self, rank: u64) -> u64 {
         rank / self.total
     }
 }
@@ -61,7 +61,7 @@ impl Earlier {
 
     /// Returns a worker's own keys of these.
     pub(super) fn part(&self, worker: Worker) -> Self {
-        let own = |rank: &u64| (rank % worker.total == worker.index).then(|| worker.own(*rank));
+        let own = |rank: &u64| (rank % worker.total == worker.index).then(|| worker.own_key(*rank));
         let end = self.first + self.ranks.len() as u64;
         let gaps = &self.ranks[self.ranks.len() - self.gaps as usize..];
         Earlier::new(
@@ -77,14 +77,14 @@ impl Earlier {
 
     /// The rank at a place of the list.
     #[inline]
-    pub fn rank(&self, place: u64) -> u64 {
+    pub fn rank_at(&self, place: u64) -> u64 {
         let inner = place.checked_sub(self.first).and_then(|at| self.ranks.get(at as usize));
         inner.copied().unwrap_or(place)
     }
 
     /// The place of a rank in the list.
     #[inline]
-    pub fn place(&self, rank: u64) -> u64 {
+    pub fn place_of(&self, rank: u64) -> u64 {
         let inner = rank.checked_sub(self.first).and_then(|at| self.places.get(at as usize));
         inner.copied().unwrap_or(rank)
     }
@@ -98,11 +98,11 @@ mod tests {
     fn gaps_come_after_what_is_there() {
         let earlier = Earlier::new(8, &[3, 5]);
         assert_eq!(earlier.count(), 6);
-        let ranks: Vec<u64> = (0..10).map(|place| earlier.rank(place)).collect();
+        let ranks: Vec<u64> = (0..10).map(|place| earlier.rank_at(place)).collect();
         assert_eq!(ranks, [0, 1, 2, 4, 6, 7, 3, 5, 8, 9]);
-        assert!((0..10).all(|place| earlier.place(earlier.rank(place)) == place));
+        assert!((0..10).all(|place| earlier.place_of(earlier.rank_at(place)) == place));
         let whole = Earlier::new(4, &[]);
-        assert_eq!((whole.count(), whole.rank(3), whole.rank(9), whole.place(7)), (4, 3, 9, 7));
+        assert_eq!((whole.count(), whole.rank_at(3), whole.rank_at(9), whole.place_of(7)), (4, 3, 9, 7));
         assert_eq!(Earlier::default().count(), 0);
     }
 
@@ -112,11 +112,12 @@ mod tests {
         let parts =
             [0, 1].map(|index| (Worker { index, total: 2 }, earlier.part(Worker { index, total: 2 })));
         let there = |(worker, part): &(Worker, Earlier)| -> Vec<u64> {
-            (0..part.count()).map(|place| worker.rank(part.rank(place))).collect()
+            (0..part.count()).map(|place| worker.rank_of_own(part.rank_at(place))).collect()
         };
         assert_eq!((there(&parts[0]), there(&parts[1])), (vec![0, 2, 4, 6, 8], vec![1, 7]));
-        let next =
-            |(worker, part): &(Worker, Earlier), further| worker.rank(part.rank(part.count() + further));
+        let next = |(worker, part): &(Worker, Earlier), further| {
+            worker.rank_of_own(part.rank_at(part.count() + further))
+        };
         assert_eq!([next(&parts[0], 0), next(&parts[0], 1)], [10, 12]);
         assert_eq!(
             [next(&parts[1], 0), next(&parts[1], 1), next(&parts[1], 2)],

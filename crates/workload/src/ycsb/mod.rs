@@ -26,6 +26,6 @@ pub use self::earlier::Earlier;
 pub use self::economy::{Audit, EconomyConfig, EconomyWorkload};
 pub use self::occupancy::ConstantOccupancy;
 pub use self::properties::BadProperty;
-pub use self::stock::{WorkloadClass, stock, stock_by_letter, workload_class};
+pub use self::stock::{WorkloadClass, stock_by_letter, stock_file, workload_class};
 pub use self::table::{Property, Scope, known_properties};
 pub use self::timeseries::{TimeSeriesConfig, TimeSeriesWorkload};

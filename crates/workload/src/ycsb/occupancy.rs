@@ -38,7 +38,7 @@ impl ConstantOccupancy {
         let disk = r.count("disksize", 100_000_000, 1..=MAX_COUNT)?;
         let ages = r.count("storageages", 10, 0..=1_000_000_000)?;
         let occupancy =
-            r.number("occupancy", 0.9, |x| x > 0.0 && x <= 1.0, "a fraction above 0, at most 1")?;
+            r.read_number("occupancy", 0.9, |x| x > 0.0 && x <= 1.0, "a fraction above 0, at most 1")?;
         let record_bytes = mean_field_bytes(&shape)? * f64::from(shape.field_count);
         if record_bytes <= 0.0 {
             return Err(BadProperty::new("fieldlength", shape.field_bytes, "a mean length above 0 bytes"));

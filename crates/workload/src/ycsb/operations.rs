@@ -1,6 +1,6 @@
 //! The kinds of operation and the metrics they are recorded under.
 
-/// Kinds of operation, in the order of their weights ([`super::config::Proportions::weights`]) and metrics.
+/// Kinds of operation, in the order of their weights ([`super::config::Proportions::all_weights`]) and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Read,

@@ -43,18 +43,18 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// The text of `key`, if set.
-    pub fn raw(&mut self, key: &str) -> Option<String> {
+    pub fn raw_text(&mut self, key: &str) -> Option<String> {
         (self.lookup)(key)
     }
 
     /// The text of `key`, white space kept.
-    pub fn text(&mut self, key: &str, default: &str) -> String {
-        self.raw(key).unwrap_or_else(|| default.to_owned())
+    pub fn read_text(&mut self, key: &str, default: &str) -> String {
+        self.raw_text(key).unwrap_or_else(|| default.to_owned())
     }
 
     /// The text of `key` without surrounding white space.
-    pub fn word(&mut self, key: &str, default: &str) -> String {
-        self.raw(key).map_or_else(|| default.to_owned(), |v| v.trim().to_owned())
+    pub fn read_word(&mut self, key: &str, default: &str) -> String {
+        self.raw_text(key).map_or_else(|| default.to_owned(), |v| v.trim().to_owned())
     }
 
     /// A whole number in `range`, if set.
@@ -63,7 +63,7 @@ impl<'a> PropertyReader<'a> {
         key: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, BadProperty> {
-        let Some(value) = self.raw(key) else { return Ok(None) };
+        let Some(value) = self.raw_text(key) else { return Ok(None) };
         match parse_count(&value) {
             Ok(n) if range.contains(&n) => Ok(Some(n)),
             _ => {
@@ -91,7 +91,7 @@ impl<'a> PropertyReader<'a> {
         accepted: fn(f64) -> bool,
         expected: &str,
     ) -> Result<Option<f64>, BadProperty> {
-        let Some(value) = self.raw(key) else { return Ok(None) };
+        let Some(value) = self.raw_text(key) else { return Ok(None) };
         match value.trim().parse::<f64>() {
             Ok(x) if x.is_finite() && accepted(x) => Ok(Some(x)),
             _ => Err(BadProperty::new(key, value, expected)),
@@ -99,7 +99,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// A number that `accepted` accepts; `expected` says which those are.
-    pub fn number(
+    pub fn read_number(
         &mut self,
         key: &str,
         default: f64,
@@ -110,8 +110,8 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// The weight of an operation: a number of at least 0.
-    pub fn proportion(&mut self, key: &str, default: f64) -> Result<f64, BadProperty> {
-        self.number(
+    pub fn read_proportion(&mut self, key: &str, default: f64) -> Result<f64, BadProperty> {
+        self.read_number(
             key,
             default,
             |x| (0.0..=1e9).contains(&x),
@@ -121,8 +121,8 @@ impl<'a> PropertyReader<'a> {
 
     /// A boolean. YCSB takes everything that is not `true` for false; the usual words for true and false are told
     /// apart here, and the words for true that YCSB would misread are refused.
-    pub fn flag(&mut self, key: &str, default: bool) -> Result<bool, BadProperty> {
-        let Some(value) = self.raw(key) else { return Ok(default) };
+    pub fn read_flag(&mut self, key: &str, default: bool) -> Result<bool, BadProperty> {
+        let Some(value) = self.raw_text(key) else { return Ok(default) };
         match value.trim().to_ascii_lowercase().as_str() {
             "true" => Ok(true),
             "false" | "no" | "off" | "0" => Ok(false),
@@ -131,13 +131,13 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// One of several words, case-sensitive.
-    pub fn choice<T: Copy>(
+    pub fn read_choice<T: Copy>(
         &mut self,
         key: &str,
         default: &str,
         choices: &[(&str, T)],
     ) -> Result<T, BadProperty> {
-        let value = self.word(key, default);
+        let value = self.read_word(key, default);
         choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice).ok_or_else(|| {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             BadProperty::new(key, &value, one_of(&names))
@@ -175,10 +175,13 @@ mod tests {
         assert_eq!(text, "neg=-1: expected a whole number, 0 or more");
         let text = reader.count("n", 0, 1..=10).unwrap_err().to_string();
         assert_eq!(text, "n= 12 : expected a whole number, 1 to 10");
-        assert_eq!(reader.flag("yes", false).unwrap_err().to_string(), "yes=yes: expected true or false");
-        assert_eq!(reader.flag("no", true), Ok(false));
-        let text = reader.choice("x", "a", &[("a", 1), ("c", 2)]).unwrap_err().to_string();
+        assert_eq!(
+            reader.read_flag("yes", false).unwrap_err().to_string(),
+            "yes=yes: expected true or false"
+        );
+        assert_eq!(reader.read_flag("no", true), Ok(false));
+        let text = reader.read_choice("x", "a", &[("a", 1), ("c", 2)]).unwrap_err().to_string();
         assert_eq!(text, "x=b: expected a or c");
-        assert!(reader.proportion("neg", 0.0).is_err());
+        assert!(reader.read_proportion("neg", 0.0).is_err());
     }
 }

@@ -43,7 +43,7 @@ impl Chooser {
     }
 
     /// A chooser over `0..items`, where nothing is ever inserted.
-    pub fn fixed(requests: RequestDistribution, items: u64, seed: u64) -> Self {
+    pub fn over_fixed_keys(requests: RequestDistribution, items: u64, seed: u64) -> Self {
         Self::over(requests, Uniform { first: 0, items: items.max(1) }, items, items, 0, seed)
     }
 
@@ -82,7 +82,7 @@ impl Chooser {
         }
     }
 
-    /// One draw; `None` if it lies before key 0. See [`Chooser::choose`].
+    /// One draw; `None` if it lies before key 0. See [`Chooser::choose_key`].
     #[inline]
     fn draw(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> Option<u64> {
         Some(match self {
@@ -101,7 +101,7 @@ impl Chooser {
     /// A key not beyond `newest`, the newest acknowledged one; after [`REDRAWS`] draws beyond it the newest key itself.
     /// `place` says how many operations that choose a key come before this one: what goes through the keys in order asks.
     #[inline]
-    pub fn choose(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> u64 {
+    pub fn choose_key(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> u64 {
         for _ in 0..REDRAWS {
             match self.draw(words, &place, newest) {
                 Some(key) if key <= newest => return key,

@@ -45,7 +45,7 @@ pub fn workload_class(name: &str) -> Result<WorkloadClass, BadProperty> {
 
 /// The stock file with this name (`workloada`, `workload_template`, ...), given alone or as `workloads/NAME` at the
 /// end of a path.
-pub fn stock(path: &str) -> Option<&'static str> {
+pub fn stock_file(path: &str) -> Option<&'static str> {
     let mut parts = path.rsplit(['/', '\\']);
     let name = parts.next()?;
     if parts.next().is_some_and(|folder| folder != "workloads") {
@@ -57,7 +57,7 @@ pub fn stock(path: &str) -> Option<&'static str> {
 /// The stock workload with this letter, `a` to `f` in either case.
 pub fn stock_by_letter(letter: &str) -> Option<&'static str> {
     match letter.to_ascii_lowercase().as_str() {
-        letter @ ("a" | "b" | "c" | "d" | "e" | "f") => stock(&format!("workload{letter}")),
+        letter @ ("a" | "b" | "c" | "d" | "e" | "f") => stock_file(&format!("workload{letter}")),
         _ => None,
     }
 }
@@ -248,11 +248,11 @@ mod tests {
             "/opt/ycsb/workloads/workloada",
             "ycsb\\workloads\\workloada",
         ] {
-            assert_eq!(stock(path), stock_by_letter("A"), "{path}");
-            assert!(stock(path).is_some());
+            assert_eq!(stock_file(path), stock_by_letter("A"), "{path}");
+            assert!(stock_file(path).is_some());
         }
         for path in ["mine/workloada", "workloadg", "", "workloads/"] {
-            assert_eq!(stock(path), None, "{path}");
+            assert_eq!(stock_file(path), None, "{path}");
         }
         assert_eq!(stock_by_letter("ab"), None);
         assert_eq!(stock_names().count(), 9);
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(workload_class(&lookup(text, "workload").unwrap()), Ok(WorkloadClass::Core));
             let config = CoreConfig::from_lookup(&mut |key| lookup(text, key)).unwrap();
             assert_eq!((config.record_count, config.operation_count), (1000, 1000));
-            CoreWorkload::load(&config).unwrap();
+            CoreWorkload::load_phase(&config).unwrap();
             crate::Workload::metrics(&CoreWorkload::run(&config).unwrap()).join(" ")
         };
         assert_eq!(metrics("a"), "READ UPDATE CLEANUP");

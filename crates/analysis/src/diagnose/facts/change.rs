@@ -190,8 +190,8 @@ fn factor(was: f64, is: f64) -> f64 {
 fn moved(recording: &Recording, windows: [RecordingSpan; 2], rates: [f64; 2]) -> Vec<Moved> {
     let mut all = Vec::new();
     // What dyno's own processes do says nothing of the server.
-    for source in recording.sources().filter(|source| !["monitor", "dyno"].contains(source)) {
-        for name in recording.names(source).filter(|name| !is_of_a_core(name)) {
+    for source in recording.source_names().filter(|source| !["monitor", "dyno"].contains(source)) {
+        for name in recording.series_names(source).filter(|name| !is_of_a_core(name)) {
             all.extend(one_moved(recording, source, name, windows, rates));
         }
     }
@@ -213,7 +213,7 @@ fn one_moved(
     windows: [RecordingSpan; 2],
     rates: [f64; 2],
 ) -> Option<Moved> {
-    let series = recording.series(source, name)?;
+    let series = recording.find_series(source, name)?;
     let counter = series.kind == Kind::Counter;
     let values = |(from, to): RecordingSpan| -> Vec<f64> {
         match counter {

@@ -18,11 +18,11 @@ pub(super) fn add_database_facts(
     throughput: f64,
     (from, to): (f64, f64),
 ) {
-    let nodes: Vec<&str> = recording.sources().filter(|source| source.starts_with(SOURCE)).collect();
+    let nodes: Vec<&str> = recording.source_names().filter(|source| source.starts_with(SOURCE)).collect();
     let worst = |of: &dyn Fn(&str) -> Option<f64>| nodes.iter().filter_map(|node| of(node)).reduce(f64::max);
-    let rate = |node: &str, name: &str| recording.rate(node, name, from, to);
+    let rate = |node: &str, name: &str| recording.counter_rate(node, name, from, to);
     let all = |name: &str| nodes.iter().filter_map(|node| rate(node, name)).reduce(|a, b| a + b);
-    let mean = |node: &str, name: &str| recording.mean(node, name, from, to);
+    let mean = |node: &str, name: &str| recording.gauge_mean(node, name, from, to);
     let share = |node: &str, part: &str, whole: &str| {
         Some(mean(node, part)? / mean(node, whole).filter(|whole| *whole > 0.0)?)
     };

@@ -22,8 +22,9 @@ pub(super) fn add_fall_facts(
     let rates = watched.and_then(|(recording, disk, begin)| {
         let of = |range: (usize, usize)| {
             let (from, to) = (begin + seconds(range.0) * 1e3, begin + seconds(range.1) * 1e3);
-            let rate =
-                |what: &str| recording.rate(recording.host(), &format!("disk.{disk}.{what}"), from, to);
+            let rate = |what: &str| {
+                recording.counter_rate(recording.host_source(), &format!("disk.{disk}.{what}"), from, to)
+            };
             Some(rate("reads")? + rate("writes")?)
         };
         Some((of(before.range)?, of(after.range)?))

@@ -26,7 +26,7 @@ const SINGLE: [&str; 2] = ["Redis", "Valkey"];
 /// The measured phase in figures.
 pub fn collect_facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let mut facts = Facts::default();
-    let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
+    let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured_phase()) else { return facts };
     base(&mut facts, run, phase);
     gone(&mut facts, run, phase);
     let boundaries = measured_boundaries(run, phase);
@@ -192,15 +192,16 @@ fn set_faults(facts: &mut Facts, phase: &Phase, per_s: Option<f64>) {
 }
 
 fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): (f64, f64)) {
-    let rate = |source: &str, name: &str| recording.rate(source, name, from, to);
+    let rate = |source: &str, name: &str| recording.counter_rate(source, name, from, to);
     for (name, series) in [
         ("pressure.cpu", "pressure.cpu.some_s"),
         ("pressure.io", "pressure.io.some_s"),
         ("pressure.memory", "pressure.memory.some_s"),
     ] {
-        facts.set(name, rate(recording.host(), series));
+        facts.set(name, rate(recording.host_source(), series));
     }
-    let named = |start: &str| recording.sources().find(|source| source.starts_with(start)).map(str::to_owned);
+    let named =
+        |start: &str| recording.source_names().find(|source| source.starts_with(start)).map(str::to_owned);
     let embedded = || named("worker").filter(|_| phase.client.busy_share.is_none());
     let server = named("server").or_else(embedded);
     if let Some(server) = &server {
@@ -221,17 +222,20 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
             set_faults(facts, phase, median(&each).filter(|_| each.len() >= SECONDS));
         }
     }
-    let (again, sent) =
-        (rate(recording.host(), "tcp.retransmitted_segments"), rate(recording.host(), "tcp.sent_segments"));
+    let (again, sent) = (
+        rate(recording.host_source(), "tcp.retransmitted_segments"),
+        rate(recording.host_source(), "tcp.sent_segments"),
+    );
     facts.set(
         "network.retransmitted",
         again.zip(sent).filter(|(_, sent)| *sent > 0.0).map(|(again, sent)| again / sent),
     );
     if let Some(disk) = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref()) {
-        let reads = per_interval(recording, recording.host(), &format!("disk.{}.reads", disk.name), from, to);
+        let reads =
+            per_interval(recording, recording.host_source(), &format!("disk.{}.reads", disk.name), from, to);
         facts.set("disk.reads_variation", variation(&reads));
         let of = |what: &str| {
-            per_interval(recording, recording.host(), &format!("disk.{}.{what}", disk.name), from, to)
+            per_interval(recording, recording.host_source(), &format!("disk.{}.{what}", disk.name), from, to)
         };
         let bytes: Vec<f64> =
             of("read_bytes").iter().zip(of("written_bytes")).map(|(read, written)| read + written).collect();
@@ -240,31 +244,31 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
     facts.set("network.retransmitted_per_s", again);
     host(facts, recording, (from, to));
     let interfaces: Vec<String> = recording
-        .names(recording.host())
+        .series_names(recording.host_source())
         .filter_map(|name| name.strip_prefix("network.")?.strip_suffix(".sent_bytes").map(str::to_owned))
         .filter(|name| name != "lo")
         .collect();
     let busiest = interfaces
         .iter()
         .flat_map(|name| ["sent_bytes", "received_bytes"].map(|what| format!("network.{name}.{what}")))
-        .filter_map(|series| Some((rate(recording.host(), &series)?, series)))
+        .filter_map(|series| Some((rate(recording.host_source(), &series)?, series)))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((bytes, series)) = busiest {
         facts.set("network.bytes_per_s", Some(bytes));
         facts.set(
             "network.variation",
-            variation(&per_interval(recording, recording.host(), &series, from, to)),
+            variation(&per_interval(recording, recording.host_source(), &series, from, to)),
         );
     }
 }
 
 /// Memory, clock rates and interrupts of the host.
 fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
-    let rate = |name: &str| recording.rate(recording.host(), name, from, to);
+    let rate = |name: &str| recording.counter_rate(recording.host_source(), name, from, to);
     let swapped = rate("memory.swapped_in_pages").zip(rate("memory.swapped_out_pages"));
     facts.set("host.swapped_per_s", swapped.map(|(r#in, out)| r#in + out));
     let cores: Vec<&str> = recording
-        .names(recording.host())
+        .series_names(recording.host_source())
         .filter(|name| {
             name.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         })
@@ -272,15 +276,15 @@ fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
     let interrupts = cores.iter().filter(|name| name.ends_with(".softirq_s")).filter_map(|name| rate(name));
     facts.set("host.softirq_core", interrupts.reduce(f64::max));
     let dropped: Vec<f64> = recording
-        .names(recording.host())
+        .series_names(recording.host_source())
         .filter(|name| {
             name.starts_with("network.") && (name.ends_with("_drops") || name.ends_with("_errors"))
         })
         .filter_map(rate)
         .collect();
     facts.set("network.drops_per_s", (!dropped.is_empty()).then(|| dropped.iter().sum()));
-    let frequency = recording.mean(recording.host(), "cpu.frequency_hz", from, to);
-    let nominal = recording.mean(recording.host(), "cpu.nominal_hz", from, to);
+    let frequency = recording.gauge_mean(recording.host_source(), "cpu.frequency_hz", from, to);
+    let nominal = recording.gauge_mean(recording.host_source(), "cpu.nominal_hz", from, to);
     facts.set("host.frequency", frequency.zip(nominal).map(|(found, nominal)| found / nominal));
     facts.set("host.thermal_per_s", rate("cpu.thermal_throttles"));
     let (own, other) = (rate("numa.local_pages"), rate("numa.other_pages"));
@@ -291,7 +295,9 @@ fn host(facts: &mut Facts, recording: &Recording, (from, to): (f64, f64)) {
 fn per_interval(recording: &Recording, source: &str, series: &str, from: f64, to: f64) -> Vec<f64> {
     let seconds = ((to - from) / 1e3).floor() as usize;
     let at = |second: usize| from + second as f64 * 1e3;
-    (0..seconds).filter_map(|second| recording.rate(source, series, at(second), at(second + 1))).collect()
+    (0..seconds)
+        .filter_map(|second| recording.counter_rate(source, series, at(second), at(second + 1)))
+        .collect()
 }
 
 /// Robust variation, as a share; `None` for fewer than four values.

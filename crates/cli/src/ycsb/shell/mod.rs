@@ -84,11 +84,12 @@ pub(super) fn shell(command: YcsbCommand) -> Result<Exit, Trouble> {
 
 /// The table and the names of a record's fields.
 fn layout(settings: &PropertySettings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
-    let mut lookup = settings.lookup();
+    let mut lookup = settings.property_lookup();
     let mut reader = PropertyReader::new(&mut lookup);
-    let table = reader.text("table", "usertable");
-    let prefix = reader.text("fieldnameprefix", "field");
-    let count = reader.count("fieldcount", 10, 1..=u64::from(u16::MAX)).map_err(|bad| settings.blame(bad))?;
+    let table = reader.read_text("table", "usertable");
+    let prefix = reader.read_text("fieldnameprefix", "field");
+    let count =
+        reader.count("fieldcount", 10, 1..=u64::from(u16::MAX)).map_err(|bad| settings.blame_source(bad))?;
     Ok((table, (0..count).map(|number| format!("{prefix}{number}").into_bytes()).collect()))
 }
 

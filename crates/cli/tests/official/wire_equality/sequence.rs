@@ -71,17 +71,17 @@ impl Content for Documents {
             Action::Update { change: Change::SetDocument, .. }
         );
         if !sets {
-            bson::int32(out, "_id", request.key as i32 + number as i32);
+            bson::put_int32(out, "_id", request.key as i32 + number as i32);
         }
-        bson::int32(out, "k", (number % 7) as i32);
-        bson::int64(out, "n", 1 << 40);
-        bson::string(out, "c", "text with ünicode");
-        bson::double(out, "r", 1.5);
-        bson::date(out, "d", 1_700_000_000_000);
-        bson::binary(out, "b", &[1, 2, 3]);
-        bson::head(out, kind::ARRAY, "a");
+        bson::put_int32(out, "k", (number % 7) as i32);
+        bson::put_int64(out, "n", 1 << 40);
+        bson::put_string(out, "c", "text with ünicode");
+        bson::put_double(out, "r", 1.5);
+        bson::put_date(out, "d", 1_700_000_000_000);
+        bson::put_binary(out, "b", &[1, 2, 3]);
+        bson::put_head(out, kind::ARRAY, "a");
         let array = bson::open(out);
-        bson::item(out, kind::INT32, 0);
+        bson::put_item_head(out, kind::INT32, 0);
         out.extend_from_slice(&7i32.to_le_bytes());
         bson::close(out, array);
         bson::close(out, at);
@@ -89,24 +89,24 @@ impl Content for Documents {
 
     fn operand(&self, request: &Request, number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {
         match operand {
-            ID => bson::int32(out, name, request.key as i32 + number as i32),
-            END => bson::int64(out, name, request.key as i64 + 100_000),
-            TEXT => bson::string(out, name, "changed"),
-            NUMBER => bson::int32(out, name, 3),
-            BYTES => bson::binary(out, name, &[9; 20]),
-            REAL => bson::double(out, name, 0.25),
-            DATE => bson::date(out, name, 1_600_000_000_000),
+            ID => bson::put_int32(out, name, request.key as i32 + number as i32),
+            END => bson::put_int64(out, name, request.key as i64 + 100_000),
+            TEXT => bson::put_string(out, name, "changed"),
+            NUMBER => bson::put_int32(out, name, 3),
+            BYTES => bson::put_binary(out, name, &[9; 20]),
+            REAL => bson::put_double(out, name, 0.25),
+            DATE => bson::put_date(out, name, 1_600_000_000_000),
             _ => unreachable!("no such operand"),
         }
     }
 }
 
 fn by_id() -> DocumentFilter {
-    DocumentFilter::equal("_id", ID)
+    DocumentFilter::field_equals("_id", ID)
 }
 
 fn range() -> DocumentFilter {
-    DocumentFilter::between("_id", ID, END)
+    DocumentFilter::field_between("_id", ID, END)
 }
 
 fn ascending(field: &str) -> Vec<(String, SortOrder)> {
@@ -157,9 +157,9 @@ fn steps() -> Vec<(Action, u64, u32)> {
     };
     let mut raw = Vec::new();
     let at = bson::open(&mut raw);
-    bson::head(&mut raw, kind::DOCUMENT, "$group");
+    bson::put_head(&mut raw, kind::DOCUMENT, "$group");
     let group = bson::open(&mut raw);
-    bson::string(&mut raw, "_id", "$k");
+    bson::put_string(&mut raw, "_id", "$k");
     bson::close(&mut raw, group);
     bson::close(&mut raw, at);
     let stages = vec![

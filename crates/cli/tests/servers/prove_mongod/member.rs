@@ -73,9 +73,9 @@ impl Member {
     fn documents(&self) -> BTreeMap<String, Vec<u8>> {
         let log = self.log.lock().unwrap();
         let (mut all, mut at) = (BTreeMap::new(), 0);
-        while let Some(Ok(length)) = bson::length(&log[at..]).filter(|_| at < log.len()) {
+        while let Some(Ok(length)) = bson::document_length(&log[at..]).filter(|_| at < log.len()) {
             let document = log[at..at + length].to_vec();
-            let id = bson::find(&document, "_id").unwrap().as_str().unwrap().to_owned();
+            let id = bson::find_element(&document, "_id").unwrap().as_str().unwrap().to_owned();
             all.insert(id, document);
             at += length;
         }
@@ -97,7 +97,7 @@ impl Member {
                 let own = self.log.lock().unwrap().len();
                 // A primary that writes has a part of its last document on disk.
                 let mut end = own.min(theirs.len());
-                while let Some(Ok(length)) = theirs.get(end..).and_then(bson::length) {
+                while let Some(Ok(length)) = theirs.get(end..).and_then(bson::document_length) {
                     if end + length > theirs.len() {
                         break;
                     }
@@ -118,13 +118,13 @@ impl Member {
         if !self.is_primary() {
             return error(10_107, "not primary (NotWritablePrimary)", out);
         }
-        let list = bson::find(&command.document, "documents").unwrap().as_document().unwrap();
+        let list = bson::find_element(&command.document, "documents").unwrap().as_document().unwrap();
         let documents: Vec<&[u8]> =
-            bson::elements(list).unwrap().flatten().filter_map(|e| e.as_document()).collect();
+            bson::read_elements(list).unwrap().flatten().filter_map(|e| e.as_document()).collect();
         self.append(&documents.concat());
         let length = self.log.lock().unwrap().len() as u64;
-        bson::int32(out, "n", documents.len() as i32);
-        let concern = |name: &str| bson::path(&command.document, &format!("writeConcern.{name}"));
+        bson::put_int32(out, "n", documents.len() as i32);
+        let concern = |name: &str| bson::element_at_path(&command.document, &format!("writeConcern.{name}"));
         if concern("w").unwrap().as_str() == Some("majority") {
             let patience = concern("wtimeout").unwrap().as_i64().unwrap() as u64;
             let end = Instant::now() + Duration::from_millis(patience);
@@ -133,9 +133,9 @@ impl Member {
             while !have() {
                 if Instant::now() > end {
                     let at = out.len();
-                    bson::head(out, kind::DOCUMENT, "writeConcernError");
+                    bson::put_head(out, kind::DOCUMENT, "writeConcernError");
                     let document = bson::open(out);
-                    bson::string(out, "errmsg", "waiting for replication timed out");
+                    bson::put_string(out, "errmsg", "waiting for replication timed out");
                     bson::close(out, document);
                     assert!(out.len() > at);
                     break;
@@ -143,30 +143,30 @@ impl Member {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        bson::double(out, "ok", 1.0);
+        bson::put_double(out, "ok", 1.0);
     }
 
     fn find(&self, command: &FakeCommand, out: &mut Vec<u8>) {
-        let ids = bson::path(&command.document, "filter._id.$in").unwrap().as_document().unwrap();
+        let ids = bson::element_at_path(&command.document, "filter._id.$in").unwrap().as_document().unwrap();
         let held = self.documents();
-        bson::head(out, kind::DOCUMENT, "cursor");
+        bson::put_head(out, kind::DOCUMENT, "cursor");
         let cursor = bson::open(out);
-        bson::head(out, kind::ARRAY, "firstBatch");
+        bson::put_head(out, kind::ARRAY, "firstBatch");
         let list = bson::open(out);
-        let asked = bson::elements(ids).unwrap().flatten().filter_map(|id| id.as_str());
+        let asked = bson::read_elements(ids).unwrap().flatten().filter_map(|id| id.as_str());
         for (at, document) in asked.filter_map(|id| held.get(id)).enumerate() {
-            bson::document(out, &at.to_string(), document);
+            bson::put_document(out, &at.to_string(), document);
         }
         bson::close(out, list);
-        bson::int64(out, "id", 0);
-        bson::string(out, "ns", "proofs.x");
+        bson::put_int64(out, "id", 0);
+        bson::put_string(out, "ns", "proofs.x");
         bson::close(out, cursor);
-        bson::double(out, "ok", 1.0);
+        bson::put_double(out, "ok", 1.0);
     }
 
     fn status(&self, out: &mut Vec<u8>) {
         let primary = self.primary();
-        bson::head(out, kind::ARRAY, "members");
+        bson::put_head(out, kind::ARRAY, "members");
         let list = bson::open(out);
         for (at, host) in self.hosts().iter().enumerate() {
             let (state, word) = match (self.runs(host), primary.as_ref() == Some(host)) {
@@ -174,48 +174,48 @@ impl Member {
                 (true, true) => (1, "PRIMARY"),
                 (true, false) => (2, "SECONDARY"),
             };
-            bson::item(out, kind::DOCUMENT, at as u32);
+            bson::put_item_head(out, kind::DOCUMENT, at as u32);
             let member = bson::open(out);
-            bson::string(out, "name", host);
-            bson::int32(out, "state", state);
-            bson::string(out, "stateStr", word);
+            bson::put_string(out, "name", host);
+            bson::put_int32(out, "state", state);
+            bson::put_string(out, "stateStr", word);
             bson::close(out, member);
         }
         bson::close(out, list);
-        bson::head(out, kind::DOCUMENT, "optimes");
+        bson::put_head(out, kind::DOCUMENT, "optimes");
         let optimes = bson::open(out);
-        bson::head(out, kind::DOCUMENT, "appliedOpTime");
+        bson::put_head(out, kind::DOCUMENT, "appliedOpTime");
         let applied = bson::open(out);
-        bson::head(out, kind::TIMESTAMP, "ts");
+        bson::put_head(out, kind::TIMESTAMP, "ts");
         out.extend_from_slice(&(self.log.lock().unwrap().len() as u64).to_le_bytes());
         bson::close(out, applied);
         bson::close(out, optimes);
-        bson::double(out, "ok", 1.0);
+        bson::put_double(out, "ok", 1.0);
     }
 
     fn config(&self, out: &mut Vec<u8>) {
         let version = self.read("version").map_or(1, |text| text.parse().unwrap());
-        bson::head(out, kind::DOCUMENT, "config");
+        bson::put_head(out, kind::DOCUMENT, "config");
         let config = bson::open(out);
-        bson::string(out, "_id", "rs0");
-        bson::int32(out, "version", version);
-        bson::head(out, kind::ARRAY, "members");
+        bson::put_string(out, "_id", "rs0");
+        bson::put_int32(out, "version", version);
+        bson::put_head(out, kind::ARRAY, "members");
         let list = bson::open(out);
         for (at, host) in self.hosts().iter().enumerate() {
-            bson::item(out, kind::DOCUMENT, at as u32);
+            bson::put_item_head(out, kind::DOCUMENT, at as u32);
             let member = bson::open(out);
-            bson::int32(out, "_id", at as i32);
-            bson::string(out, "host", host);
+            bson::put_int32(out, "_id", at as i32);
+            bson::put_string(out, "host", host);
             bson::close(out, member);
         }
         bson::close(out, list);
         bson::close(out, config);
-        bson::double(out, "ok", 1.0);
+        bson::put_double(out, "ok", 1.0);
     }
 
     /// Takes the next version alone, as a server does.
     fn reconfigure(&self, command: &FakeCommand, out: &mut Vec<u8>) {
-        let number = |path: &str| bson::path(&command.document, path).and_then(|e| e.as_i64());
+        let number = |path: &str| bson::element_at_path(&command.document, path).and_then(|e| e.as_i64());
         let (next, election) =
             (number("replSetReconfig.version"), number("replSetReconfig.settings.electionTimeoutMillis"));
         let before: i64 = self.read("version").map_or(1, |text| text.parse().unwrap());
@@ -224,25 +224,25 @@ impl Member {
         }
         self.write("version", &(before + 1).to_string());
         self.write("election", &election.unwrap().to_string());
-        bson::double(out, "ok", 1.0);
+        bson::put_double(out, "ok", 1.0);
     }
 
     fn initiate(&self, command: &FakeCommand, out: &mut Vec<u8>) {
-        let members = bson::path(&command.document, "replSetInitiate.members").unwrap();
-        let members = bson::elements(members.as_document().unwrap()).unwrap().flatten();
+        let members = bson::element_at_path(&command.document, "replSetInitiate.members").unwrap();
+        let members = bson::read_elements(members.as_document().unwrap()).unwrap().flatten();
         let host = |e: bson::Element<'_>| {
-            bson::find(e.as_document()?, "host").and_then(|host| host.as_str().map(str::to_owned))
+            bson::find_element(e.as_document()?, "host").and_then(|host| host.as_str().map(str::to_owned))
         };
         let hosts: Vec<String> = members.filter_map(host).collect();
         self.write("hosts", &hosts.join("\n"));
         self.write("primary", &self.me);
-        bson::double(out, "ok", 1.0);
+        bson::put_double(out, "ok", 1.0);
     }
 
     fn answer(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         match command.name().as_str() {
             "hello" | "isMaster" => {
-                bson::boolean(out, "isWritablePrimary", self.is_primary());
+                bson::put_boolean(out, "isWritablePrimary", self.is_primary());
                 hello(&self.primary().unwrap_or_default(), &self.hosts(), &self.me, out);
             }
             "replSetInitiate" => self.initiate(command, out),
@@ -253,12 +253,12 @@ impl Member {
             "find" => self.find(command, out),
             "count" => {
                 let more = if self.twice { 2 } else { 0 };
-                bson::int32(out, "n", self.documents().len() as i32 + more);
-                bson::double(out, "ok", 1.0);
+                bson::put_int32(out, "n", self.documents().len() as i32 + more);
+                bson::put_double(out, "ok", 1.0);
             }
             "buildInfo" => {
-                bson::string(out, "version", "8.0.0");
-                bson::double(out, "ok", 1.0);
+                bson::put_string(out, "version", "8.0.0");
+                bson::put_double(out, "ok", 1.0);
             }
             other => error(59, &format!("no such command: '{other}'"), out),
         }

@@ -105,7 +105,7 @@ impl Draft<'_> {
         let unreadable = |source| LowerError::WorkloadFile { name: name.to_owned(), source };
         let entries = if Path::new(name).is_file() {
             properties::read_file(Path::new(name)).map_err(unreadable)?
-        } else if let Some(text) = dyno_workload::ycsb::stock(name) {
+        } else if let Some(text) = dyno_workload::ycsb::stock_file(name) {
             properties::parse(text.as_bytes()).map_err(|line| unreadable(line.into()))?
         } else {
             return Err(Refused(format!(

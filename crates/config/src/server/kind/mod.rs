@@ -16,7 +16,7 @@ use std::fmt;
 
 impl ServerKind {
     /// The rules of this kind. Nothing else matches on a kind (a test sees to it).
-    pub fn rules(self) -> &'static dyn ServerRules {
+    pub fn server_rules(self) -> &'static dyn ServerRules {
         match self {
             ServerKind::Redis => &redis::REDIS,
             ServerKind::Valkey => &redis::VALKEY,
@@ -29,14 +29,14 @@ impl ServerKind {
     }
 
     /// The program's usual name.
-    pub fn program(self) -> &'static str {
-        self.rules().program()
+    pub fn program_name(self) -> &'static str {
+        self.server_rules().program()
     }
 
     /// Names of the kinds for which `fits` holds: `redis, valkey and keydb`.
-    pub fn those(fits: impl Fn(&dyn ServerRules) -> bool) -> String {
+    pub fn names_where(fits: impl Fn(&dyn ServerRules) -> bool) -> String {
         let names =
-            Self::ALL.map(Self::rules).into_iter().filter(|rules| fits(*rules)).map(ServerRules::name);
+            Self::ALL.map(Self::server_rules).into_iter().filter(|rules| fits(*rules)).map(ServerRules::name);
         let names: Vec<&str> = names.collect();
         match names.split_last() {
             Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
@@ -47,6 +47,6 @@ impl ServerKind {
 
 impl fmt::Display for ServerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.rules().name())
+        f.pad(self.server_rules().name())
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct TlsParts {
 
 impl TlsParts {
     /// Takes one of the options, whose name in lower case is `known`; false if it is none of them.
-    pub fn set(&mut self, known: &str, key: &str, value: &str) -> Result<bool, Refused> {
+    pub fn set_option(&mut self, known: &str, key: &str, value: &str) -> Result<bool, Refused> {
         let flag = || parse_flag(key, value);
         let asks = match known {
             "tls" | "ssl" => {

@@ -76,7 +76,7 @@ pub fn manifests(
     name: &str,
     token: &str,
 ) -> Result<Manifests, LocalError> {
-    let own = |server: &ServerSpec| server.port.unwrap_or(server.kind.rules().port());
+    let own = |server: &ServerSpec| server.port.unwrap_or(server.kind.server_rules().port());
     let port = spec.server.as_ref().map_or(0, own);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -184,10 +184,10 @@ pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_config::experiment::plan;
+    use dyno_config::experiment::read_plan;
 
     fn made(text: &str) -> Manifests {
-        let plan = plan(text, "x.yaml", &[]).unwrap();
+        let plan = read_plan(text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
         manifests(spec, spec.kubernetes.as_ref().unwrap(), "d1", "0123").unwrap()
     }

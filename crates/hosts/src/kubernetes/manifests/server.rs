@@ -62,7 +62,7 @@ fn quantity(bytes: u64) -> String {
 
 /// The image that a server's pods get.
 pub fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
-    asked.server_image.clone().unwrap_or_else(|| server.kind.rules().image().to_owned())
+    asked.server_image.clone().unwrap_or_else(|| server.kind.server_rules().image().to_owned())
 }
 
 impl Instance<'_> {
@@ -102,7 +102,7 @@ impl Instance<'_> {
     fn sets(&self) -> Result<Vec<Set>, LocalError> {
         // What a server takes is what its pods may have.
         let mut server = self.server.clone();
-        if server.kind.rules().sizes_by_free_memory() && server.limits.memory.is_none() {
+        if server.kind.server_rules().sizes_by_free_memory() && server.limits.memory.is_none() {
             let limit =
                 self.asked.servers.limits.get("memory").and_then(|limit| volumes::bytes(&limit.text()));
             server.limits.memory = limit.map(Bytes);

@@ -158,7 +158,7 @@ fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> Result<(), Se
     let Some(_one) = ConnectionCount::one(&door.programs) else {
         return sealer.send(Kind::End, format!("{PROGRAMS} programs run in its pod already").as_bytes());
     };
-    let mut command = child::command(&door.program);
+    let mut command = child::clean_command(&door.program);
     command.args(service.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.process_group(0).spawn() {
         Ok(child) => child,

@@ -1,7 +1,7 @@
 //! A controller's half of the conversation, word by word, with a worker in a thread.
 
 use crate::remote::worker::serve::*;
-use dyno_config::experiment::plan;
+use dyno_config::experiment::read_plan;
 use dyno_engine::{End, Second};
 use dyno_session::work;
 use dyno_types::{Content, Outcome};
@@ -102,7 +102,7 @@ impl Controller {
 }
 
 fn assignment(text: &str, index: usize, total: usize, lease_ms: u64) -> Assignment {
-    let spec = Box::new(plan(text, "x.yaml", &[]).unwrap().cells[0].spec.clone());
+    let spec = Box::new(read_plan(text, "x.yaml", &[]).unwrap().cells[0].spec.clone());
     let target = spec.target.clone().unwrap_or_default();
     let (instance, cores, local, spin) = (0, vec![0], true, false);
     Assignment { target, spec, index, total, instance, cores, local, spin, lease_ms }

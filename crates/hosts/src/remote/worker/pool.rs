@@ -8,7 +8,7 @@ use crate::remote::worker::pool_error::WorkerPoolError;
 use crate::remote::worker::serve::unix_ns;
 use crate::remote::worker::spawn::{WorkerSpec, spawn};
 use dyno_db::target::TargetInfo;
-use dyno_db_mongodb::probe::down;
+use dyno_db_mongodb::probe::describe_missing;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
@@ -429,7 +429,7 @@ impl LoadGenerator for WorkerPool {
     }
 
     fn missing(&self) -> Option<String> {
-        down(&self.facts)
+        describe_missing(&self.facts)
     }
 
     fn lost(&self) -> Vec<String> {

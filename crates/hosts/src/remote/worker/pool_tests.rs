@@ -5,7 +5,7 @@ use crate::remote::channel::Running;
 use crate::remote::ssh::SshHost;
 use crate::remote::transport::Transport;
 use crate::remote::worker::pool::*;
-use dyno_config::experiment::plan;
+use dyno_config::experiment::read_plan;
 use dyno_config::inventory::InventoryHost;
 use dyno_record::Scale;
 use dyno_session::work;
@@ -72,8 +72,9 @@ impl Rehearsal {
                 instance: at,
                 number: 0,
                 pid: AtomicU32::new(at as u32 + 7),
-                transport: host
-                    .map(|name| Transport::Ssh(SshHost::new(&InventoryHost::named(name), None).unwrap())),
+                transport: host.map(|name| {
+                    Transport::Ssh(SshHost::new(&InventoryHost::named_host(name), None).unwrap())
+                }),
                 log: PathBuf::new(),
                 clock: Arc::default(),
                 began_ns: AtomicU64::new(0),
@@ -154,7 +155,7 @@ fn done() -> PhaseDone {
 fn job() -> Job {
     let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 10}}\n\
                 phases: {measure: {users: 4, warmup: 1s, duration: 2s}}\n";
-    work::read(&plan(text, "x.yaml", &[]).unwrap().cells[0].spec).unwrap().measure().unwrap()
+    work::read(&read_plan(text, "x.yaml", &[]).unwrap().cells[0].spec).unwrap().measure().unwrap()
 }
 
 #[test]

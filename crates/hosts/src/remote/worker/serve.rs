@@ -160,7 +160,7 @@ fn greet(input: &mut dyn Read, output: &mut dyn Write) -> Result<(), FrameError>
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
     // The controller has read them.
-    log::want(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
+    log::set_filters(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
     let hello = FromWorker::Hello {
         protocol: PROTOCOL,
         dyno: env!("CARGO_PKG_VERSION").into(),
@@ -455,7 +455,7 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
 /// Sends what the log holds by now.
 fn send_log<W: Write>(output: &Mutex<&mut W>) -> io::Result<()> {
     let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    let records = log::waiting().into_iter();
+    let records = log::take_waiting().into_iter();
     records
         .map(|record| FromWorker::Log(Box::new(record)))
         .try_for_each(|word| write_frame(*output, &Frame::Message(&word)))
@@ -488,9 +488,9 @@ impl AssignedTarget {
             job.cores = vec![None];
         }
         if stage == Stage::Load || !self.opened.is_wire() {
-            job.pipeline = self.opened.pipeline(job.pipeline);
+            job.pipeline = self.opened.usable_pipeline(job.pipeline);
         }
-        job.spin = spec.client.wait.spins(assignment.spin && pinned);
+        job.spin = spec.client.wait.does_spin(assignment.spin && pinned);
         let all = spec.taking_part(stage == Stage::Load, assignment.total);
         let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
         let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;

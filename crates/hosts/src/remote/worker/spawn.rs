@@ -69,7 +69,7 @@ pub(super) fn spawn(
     };
     let Channel { mut input, mut output, mut running } = channel;
     let (instance, number, pid) = (assignment.instance, assignment.index, running.number());
-    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::wanted() };
+    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::written_filters() };
     let said = write_frame(&mut input, &Frame::Message(&hello))
         .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
     if let Err(error) = said {

@@ -292,7 +292,7 @@ impl Server {
 
     /// Where each process listens.
     pub fn sockets(&self) -> Vec<SocketAddr> {
-        self.members.iter().map(|member| member.node.socket()).collect()
+        self.members.iter().map(|member| member.node.socket_address()).collect()
     }
 
     /// Kills a process and what it has forked, and clears it away; its data stay. It does not count as died.

@@ -98,7 +98,7 @@ impl Server {
             prefix: &[member.prefix.clone(), clocked].concat(),
             group: member.group.as_ref(),
             folder: &member.node.home,
-            log: &member.node.log(),
+            log: &member.node.log_path(),
             lasting: self.lasting,
         };
         member.command = launch.words();
@@ -169,7 +169,7 @@ impl Server {
                         "{} is not ready after {}: {why}; {}",
                         member.node.name,
                         self.spec.ready_within,
-                        process::last_lines(&member.node.log(), LAST_LINES)
+                        process::last_lines(&member.node.log_path(), LAST_LINES)
                     )));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),

@@ -64,7 +64,7 @@ pub struct Audit {
 
 impl Audit {
     /// Returns whether the money is what it must be.
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.counted == self.total as i64 && self.unreadable == 0
     }
 
@@ -98,7 +98,7 @@ impl Bank {
     }
 
     /// Keeps an operation's slot until it is freed.
-    pub fn take(&self, slot: Slot) -> u32 {
+    pub fn take_slot(&self, slot: Slot) -> u32 {
         let mut slots = self.slots();
         match slots.free.pop() {
             Some(at) => {
@@ -112,7 +112,7 @@ impl Bank {
         }
     }
 
-    pub fn free(&self, slot: u32) {
+    pub fn free_slot(&self, slot: u32) {
         self.slots().free.push(slot);
     }
 
@@ -121,7 +121,7 @@ impl Bank {
     }
 
     /// The new balance of an account that draws from the pot or, where that is empty, gives to it.
-    pub fn drawn(&self, slot: u32) -> Option<u64> {
+    pub fn draw_balance(&self, slot: u32) -> Option<u64> {
         let mut slots = self.slots();
         let slot = &mut slots.all[slot as usize];
         let balance = slot.balances[0]?;
@@ -136,14 +136,14 @@ impl Bank {
     }
 
     /// The giving account and its new balance, if it has any money.
-    pub fn transfer(&self, slot: u32) -> Option<(u64, u64)> {
+    pub fn begin_transfer(&self, slot: u32) -> Option<(u64, u64)> {
         let slot = self.slots().all[slot as usize];
         slot.balances[1]?;
         Some((slot.keys[0], slot.balances[0]?.checked_sub(1)?))
     }
 
     /// The first update has been done: the receiving account and its new balance, or the pot gets the money.
-    pub fn deposit(&self, slot: u32) -> Option<(u64, u64)> {
+    pub fn finish_transfer(&self, slot: u32) -> Option<(u64, u64)> {
         let slot = self.slots().all[slot as usize];
         match slot.from_pot {
             0 => Some((slot.keys[1], slot.balances[1]? + 1)),
@@ -157,18 +157,18 @@ impl Bank {
     }
 
     /// The first update has failed: what came from the pot goes back.
-    pub fn refund(&self, slot: u32) {
+    pub fn refund_pot(&self, slot: u32) {
         if self.slots().all[slot as usize].from_pot > 0 {
             self.pot.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// An account beyond the loaded ones is being opened.
-    pub fn opened(&self, key: u64) {
+    pub fn note_opened(&self, key: u64) {
         self.end.fetch_max(key + 1, Ordering::Relaxed);
     }
 
-    pub fn audit(&self, operations: u64) -> Audit {
+    pub fn audit_accounts(&self, operations: u64) -> Audit {
         Audit {
             total: self.total,
             counted: self.counted.load(Ordering::Relaxed) + self.pot.load(Ordering::Relaxed),
@@ -234,7 +234,7 @@ impl AccountCount {
     }
 
     /// Number of accounts to read.
-    pub fn accounts(&self) -> u64 {
+    pub fn count_accounts(&self) -> u64 {
         self.bank.end.load(Ordering::Relaxed)
     }
 }

@@ -29,11 +29,11 @@ impl EconomyConfig {
             key => lookup(key),
         })?;
         let mut r = PropertyReader::new(lookup);
-        let key = if r.raw("totalCash").is_some() { "totalCash" } else { "totalcash" };
+        let key = if r.raw_text("totalCash").is_some() { "totalCash" } else { "totalcash" };
         let total = r.count(key, 1_000_000, 1..=MAX_COUNT)?;
         // Accounts are always read one by one: that is exact whatever a query would say.
-        let key = if r.raw("validateByQuery").is_some() { "validateByQuery" } else { "validatebyquery" };
-        r.flag(key, true)?;
+        let key = if r.raw_text("validateByQuery").is_some() { "validateByQuery" } else { "validatebyquery" };
+        r.read_flag(key, true)?;
         if core.proportions.delete > 0.0 {
             let expected = "0: a closed economy has no deletes";
             return Err(BadProperty::new("deleteproportion", core.proportions.delete, expected));

@@ -48,7 +48,7 @@ struct EconomyRun {
 
 impl EconomyWorkload {
     /// The load phase: index i opens account `insertstart` + i.
-    pub fn load(config: &EconomyConfig) -> Self {
+    pub fn load_phase(config: &EconomyConfig) -> Self {
         EconomyWorkload {
             metrics: vec!["INSERT".into(), "CLEANUP".into()],
             bank: Arc::new(Bank::new(config)),
@@ -60,7 +60,7 @@ impl EconomyWorkload {
     /// The run phase: index i is an operation of the mix.
     pub fn run(config: &EconomyConfig) -> Result<Self, BadProperty> {
         let core = &config.core;
-        let weights = core.proportions.weights();
+        let weights = core.proportions.all_weights();
         let mix =
             Mix::new(&weights, Some(Operation::Insert as usize), core.mode, core.seed).ok_or_else(|| {
                 BadProperty::new("readproportion", weights[0], "weights from 0 on, not all of them 0")
@@ -96,18 +96,18 @@ impl EconomyWorkload {
     }
 
     /// Result of [`EconomyWorkload::count`], after `operations` operations.
-    pub fn audit(&self, operations: u64) -> Audit {
-        self.bank.audit(operations)
+    pub fn audit_after(&self, operations: u64) -> Audit {
+        self.bank.audit_accounts(operations)
     }
 
     /// Two different accounts.
     fn pair(&self, run: &EconomyRun, draw: &Draw, newest: u64) -> (u64, u64) {
         let mut words = Stream::from_bits(draw.seed);
         let place = || run.mix.others_before(draw.index);
-        let first = run.chooser.choose(&mut words, place, newest);
+        let first = run.chooser.choose_key(&mut words, place, newest);
         let oldest = self.config.core.insert_start;
         for _ in 0..REDRAWS.min(100) {
-            let second = run.chooser.choose(&mut words, place, newest);
+            let second = run.chooser.choose_key(&mut words, place, newest);
             if second != first {
                 return (first, second);
             }
@@ -128,14 +128,14 @@ impl EconomyWorkload {
         };
         match (operation, done.step) {
             (Operation::Update, 0) => {
-                let balance = self.bank.drawn(done.collection)?;
+                let balance = self.bank.draw_balance(done.collection)?;
                 Some(update(done.key, balance, 2))
             }
             (Operation::ReadModifyWrite, 0) => {
                 Some(Request { key: self.bank.second_key(done.collection), step: 1, ..*done })
             }
             (Operation::ReadModifyWrite, 1) => {
-                let (from, balance) = self.bank.transfer(done.collection)?;
+                let (from, balance) = self.bank.begin_transfer(done.collection)?;
                 Some(update(from, balance, 2))
             }
             _ => None,
@@ -153,7 +153,7 @@ impl Workload for EconomyWorkload {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        let seed = rng::draw(self.config.core.seed, index, Purpose::Key);
+        let seed = rng::draw_at(self.config.core.seed, index, Purpose::Key);
         match &self.run {
             None => Draw { index, kind: 0, seed },
             Some(run) => Draw { index, kind: run.whole[run.mix.kind(index)], seed },
@@ -178,7 +178,7 @@ impl Workload for EconomyWorkload {
         match run.operation[usize::from(draw.kind)] {
             Some(Operation::Insert) => {
                 let key = frontier.next_key();
-                self.bank.opened(key);
+                self.bank.note_opened(key);
                 Request { verb: Verb::Insert, metric: run.insert, key, seed: 0, ..request }
             }
             Some(Operation::Scan) => {
@@ -188,7 +188,7 @@ impl Workload for EconomyWorkload {
                 Request { verb: Verb::Scan, metric: run.scan, limit, ..request }
             }
             Some(Operation::Update | Operation::ReadModifyWrite) => {
-                Request { collection: self.bank.take(Slot::new(first, second)), ..request }
+                Request { collection: self.bank.take_slot(Slot::new(first, second)), ..request }
             }
             _ => request,
         }
@@ -203,17 +203,17 @@ impl Workload for EconomyWorkload {
             (Outcome::Ok, Verb::Read, _) => self.after_read(run, done),
             // Money that was taken from one account goes to the other.
             (Outcome::Ok, Verb::Update, 2) => {
-                let second = self.bank.deposit(done.collection);
+                let second = self.bank.finish_transfer(done.collection);
                 second.map(|(key, balance)| Request { key, seed: balance, step: 3, ..*done })
             }
             (failed, Verb::Update, 2) if !failed.is_ok() => {
-                self.bank.refund(done.collection);
+                self.bank.refund_pot(done.collection);
                 None
             }
             _ => None,
         };
         if next.is_none() {
-            self.bank.free(done.collection);
+            self.bank.free_slot(done.collection);
         }
         next
     }

@@ -135,7 +135,7 @@ impl TimeSeriesConfig {
         ];
         let fraction = |x: f64| (0.0..=1.0).contains(&x);
         let config = TimeSeriesConfig {
-            table: r.text("table", "usertable"),
+            table: r.read_text("table", "usertable"),
             record_count,
             insert_count: r.count("insertcount", record_count, 1..=MAX_COUNT)?,
             operation_count: r.count("operationcount", 0, 0..=MAX_COUNT)?,
@@ -146,28 +146,28 @@ impl TimeSeriesConfig {
             tag_value_letters: r.count("tagvaluelength", 8, 1..=1024)? as usize,
             start: r.count("insertstart", now_ms / unit_ms, 0..=MAX_COUNT)?,
             interval: r.count("timestampinterval", 60, 1..=1 << 40)?,
-            timestamp_name: r.text("timestampkey", "YCSBTS"),
-            value_name: r.text("valuekey", "YCSBV"),
-            pair_delimiter: r.text("tagpairdelimiter", "="),
-            delete_delimiter: r.text("deletedelimiter", ":"),
-            span_delimiter: r.text("querytimespandelimiter", ","),
-            random_timestamps: r.flag("randomwritetimestamporder", false)?,
-            random_series: r.flag("randomtimeseriesorder", true)?,
-            numbers: r.choice("valuetype", "floats", &numbers)?,
-            data_integrity: r.flag("dataintegrity", false)?,
-            sparsity: r.number(
+            timestamp_name: r.read_text("timestampkey", "YCSBTS"),
+            value_name: r.read_text("valuekey", "YCSBV"),
+            pair_delimiter: r.read_text("tagpairdelimiter", "="),
+            delete_delimiter: r.read_text("deletedelimiter", ":"),
+            span_delimiter: r.read_text("querytimespandelimiter", ","),
+            random_timestamps: r.read_flag("randomwritetimestamporder", false)?,
+            random_series: r.read_flag("randomtimeseriesorder", true)?,
+            numbers: r.read_choice("valuetype", "floats", &numbers)?,
+            data_integrity: r.read_flag("dataintegrity", false)?,
+            sparsity: r.read_number(
                 "sparsity",
                 0.0,
                 |x| (0.0..1.0).contains(&x),
                 "a fraction from 0 to below 1",
             )?,
-            delayed: r.number("delayedseries", 0.1, fraction, "a fraction, 0 to 1")?,
+            delayed: r.read_number("delayedseries", 0.1, fraction, "a fraction, 0 to 1")?,
             delayed_intervals: r.count("delayedintervals", 5, 0..=1 << 20)?,
             span: r.count("querytimespan", 0, 0..=1 << 50)?,
-            random_span: r.flag("queryrandomtimespan", false)?,
-            group_name: r.text("groupbykey", "YCSBGB"),
+            random_span: r.read_flag("queryrandomtimespan", false)?,
+            group_name: r.read_text("groupbykey", "YCSBGB"),
             grouping: read_grouping(&mut r, cardinalities.len())?,
-            downsampling_name: r.text("downsamplingkey", "YCSBDS"),
+            downsampling_name: r.read_text("downsamplingkey", "YCSBDS"),
             downsampling: read_downsampling(&mut r)?,
             cardinalities,
             proportions: read_proportions(&mut r)?,
@@ -182,13 +182,13 @@ impl TimeSeriesConfig {
     }
 
     /// Combinations of tag values; every key has that many series.
-    pub fn combinations(&self) -> u64 {
+    pub fn count_combinations(&self) -> u64 {
         self.cardinalities.iter().product()
     }
 
     fn check(&self) -> Result<(), BadProperty> {
         self.check_space()?;
-        let weights = self.proportions.weights();
+        let weights = self.proportions.all_weights();
         if weights.iter().sum::<f64>() <= 0.0 {
             let expected = "a weight above 0 for at least one operation";
             return Err(BadProperty::new("readproportion", self.proportions.read, expected));
@@ -256,13 +256,13 @@ fn read_unit_ms(r: &mut PropertyReader<'_>) -> Result<u64, BadProperty> {
         ("HOURS", 3_600_000),
         ("DAYS", 86_400_000),
     ];
-    r.choice("timestampunits", "SECONDS", &units)
+    r.read_choice("timestampunits", "SECONDS", &units)
 }
 
 /// One cardinality per tag; missing ones are 1 (YCSB fills in a single one only), further ones are not used.
 fn read_cardinalities(r: &mut PropertyReader<'_>) -> Result<Vec<u64>, BadProperty> {
     let tags = r.count("tagcount", 4, 0..=1024)? as usize;
-    let text = r.text("tagcardinality", "1, 2, 4, 8");
+    let text = r.read_text("tagcardinality", "1, 2, 4, 8");
     let numbers = text.split(',').map(|n| n.trim().parse().ok().filter(|n| (1..=MAX_SERIES).contains(n)));
     let numbers: Option<Vec<u64>> = numbers.collect();
     let mut numbers = numbers.ok_or_else(|| {
@@ -273,8 +273,8 @@ fn read_cardinalities(r: &mut PropertyReader<'_>) -> Result<Vec<u64>, BadPropert
 }
 
 fn read_grouping(r: &mut PropertyReader<'_>, tags: usize) -> Result<Option<Grouping>, BadProperty> {
-    let function = r.word("groupbyfunction", "");
-    let keys = r.word("groupbykeys", "");
+    let function = r.read_word("groupbyfunction", "");
+    let keys = r.read_word("groupbykeys", "");
     if function.is_empty() {
         return Ok(None);
     }
@@ -293,7 +293,7 @@ fn read_grouping(r: &mut PropertyReader<'_>, tags: usize) -> Result<Option<Group
 }
 
 fn read_downsampling(r: &mut PropertyReader<'_>) -> Result<Option<Downsampling>, BadProperty> {
-    let function = r.word("downsamplingfunction", "");
+    let function = r.read_word("downsamplingfunction", "");
     let interval = r.count("downsamplinginterval", 0, 0..=1 << 50)?;
     if function.is_empty() {
         return Ok(None);

@@ -178,7 +178,7 @@ impl Content for TimeSeriesContent {
 
     fn name(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
         let tags = self.tags();
-        let writes = request.verb.writes();
+        let writes = request.verb.changes_data();
         let grouped = |tag| self.config.grouping.as_ref().is_some_and(|g| g.tags[tag]);
         if field < tags {
             if writes || grouped(field) {

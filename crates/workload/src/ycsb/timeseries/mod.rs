@@ -42,7 +42,7 @@ struct TimeSeriesRun {
 
 impl TimeSeriesWorkload {
     /// The load phase: index i writes the next point of user i mod users.
-    pub fn load(config: &TimeSeriesConfig) -> Self {
+    pub fn load_phase(config: &TimeSeriesConfig) -> Self {
         TimeSeriesWorkload {
             metrics: vec!["INSERT".into(), "CLEANUP".into()],
             content: Arc::new(TimeSeriesContent::new(config)),
@@ -52,12 +52,12 @@ impl TimeSeriesWorkload {
 
     /// The run phase: index i is an operation of the mix.
     pub fn run(config: &TimeSeriesConfig) -> Result<Self, BadProperty> {
-        let weights = config.proportions.weights();
+        let weights = config.proportions.all_weights();
         let mix = Mix::new(&weights, Some(Operation::Insert as usize), config.mode, config.seed).ok_or_else(
             || BadProperty::new("readproportion", weights[0], "weights from 0 on, not all of them 0"),
         )?;
         let (metrics, metric, operation) = run_metrics(&weights, config.data_integrity);
-        let chooser = Chooser::fixed(config.requests, config.keys, config.seed);
+        let chooser = Chooser::over_fixed_keys(config.requests, config.keys, config.seed);
         Ok(TimeSeriesWorkload {
             metrics,
             content: Arc::new(TimeSeriesContent::new(config)),
@@ -69,7 +69,7 @@ impl TimeSeriesWorkload {
     fn existing(&self, run: &TimeSeriesRun, draw: &Draw) -> u64 {
         let space = &self.content.space;
         let mut words = Stream::from_bits(draw.seed);
-        let key = run.chooser.choose(
+        let key = run.chooser.choose_key(
             &mut words,
             || run.mix.others_before(draw.index),
             self.content.config.keys - 1,
@@ -90,7 +90,7 @@ impl Workload for TimeSeriesWorkload {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        let seed = rng::draw(self.content.config.seed, index, Purpose::Key);
+        let seed = rng::draw_at(self.content.config.seed, index, Purpose::Key);
         match &self.run {
             None => Draw { index, kind: 0, seed },
             Some(run) => Draw { index, kind: run.metric[run.mix.kind(index)], seed },
@@ -108,7 +108,7 @@ impl Workload for TimeSeriesWorkload {
         let operation = run.operation[usize::from(draw.kind)];
         if operation == Operation::Insert {
             request.verb = Verb::Insert;
-            request.key = space.insert(run.worker.rank(frontier.next_key()));
+            request.key = space.insert(run.worker.rank_of_own(frontier.next_key()));
             return request;
         }
         request.key = self.existing(run, draw);

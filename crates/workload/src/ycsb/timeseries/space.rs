@@ -8,7 +8,7 @@
 
 use super::config::TimeSeriesConfig;
 use crate::permute::Permutation;
-use dyno_types::rng::mix;
+use dyno_types::rng::mix_bits;
 
 /// The geometry of all points.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,11 +41,11 @@ struct Share {
 
 impl Space {
     pub(super) fn new(config: &TimeSeriesConfig) -> Self {
-        let series = config.keys * config.combinations();
+        let series = config.keys * config.count_combinations();
         Space {
             users: config.users,
             keys: config.keys,
-            combinations: config.combinations(),
+            combinations: config.count_combinations(),
             loaded: config.record_count,
             kept: 1.0 - config.sparsity,
             random_series: config.random_series,
@@ -98,12 +98,12 @@ impl Space {
         let (turn, place) = (position / share.kept, position % share.kept);
         let complete = share.loaded / share.kept;
         let offset = if self.random_timestamps && turn < complete {
-            Permutation::new(complete, mix(self.seed ^ mix(user))).apply(turn)
+            Permutation::new(complete, mix_bits(self.seed ^ mix_bits(user))).apply(turn)
         } else {
             turn
         };
         let local = if self.random_series {
-            let key = mix(self.seed ^ user).wrapping_add(offset);
+            let key = mix_bits(self.seed ^ user).wrapping_add(offset);
             Permutation::new(share.series, key).apply(place)
         } else {
             // Spread evenly if the series are sparse.

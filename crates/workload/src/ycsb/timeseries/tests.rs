@@ -55,7 +55,7 @@ fn inserts(workload: &TimeSeriesWorkload, n: u64) -> Vec<Request> {
 #[test]
 fn first_points_in_plain_order() {
     let c = config(&[("randomtimeseriesorder", "false")], 1).unwrap();
-    let load = TimeSeriesWorkload::load(&c);
+    let load = TimeSeriesWorkload::load_phase(&c);
     let content = load.content();
     let all = inserts(&load, 400);
     let (key, tags, time) = point(&*content, &all[0]);
@@ -85,7 +85,7 @@ fn load_and_run_write_every_point_once() {
                 ("insertproportion", "0.9"),
             ];
             let c = config(&properties, users).unwrap();
-            let mut written = inserts(&TimeSeriesWorkload::load(&c), 6400);
+            let mut written = inserts(&TimeSeriesWorkload::load_phase(&c), 6400);
             let loaded = written.len();
             let run = TimeSeriesWorkload::run(&c).unwrap();
             assert!(!run.is_pure(), "which point comes next is decided when it is sent");
@@ -111,7 +111,8 @@ fn queries_address_loaded_points() {
         2,
     )
     .unwrap();
-    let loaded: HashSet<u64> = inserts(&TimeSeriesWorkload::load(&c), 6400).iter().map(|r| r.key).collect();
+    let loaded: HashSet<u64> =
+        inserts(&TimeSeriesWorkload::load_phase(&c), 6400).iter().map(|r| r.key).collect();
     let run = TimeSeriesWorkload::run(&c).unwrap();
     let frontier = run.frontier();
     let content = run.content();
@@ -178,7 +179,7 @@ fn integrity_and_delays() {
     let c =
         config(&[("dataintegrity", "true"), ("delayedseries", "0.1"), ("randomtimeseriesorder", "false")], 1)
             .unwrap();
-    let load = TimeSeriesWorkload::load(&c);
+    let load = TimeSeriesWorkload::load_phase(&c);
     let content = load.content();
     let all = inserts(&load, 320);
     let request = &all[37];
