@@ -26,7 +26,7 @@ impl ArrivalLatency {
     /// Response times of a metric.
     pub fn from_response_times(totals: &Totals, metric: usize) -> Self {
         let slots = [totals.ok_slot(metric), totals.failed_slot(metric)];
-        let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.response.scale());
+        let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.response.bucket_scale());
         let times = |slot: Option<&_>| {
             slot.map_or_else(|| Buckets::new(scale), |s: &dyno_record::MergedSlot| s.response.clone())
         };
@@ -43,7 +43,7 @@ impl ArrivalLatency {
     /// Service times of a metric; what was never sent has none.
     pub fn from_service_times(totals: &Totals, metric: usize) -> Self {
         let slots = [totals.ok_slot(metric), totals.failed_slot(metric)];
-        let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.service.scale());
+        let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.service.bucket_scale());
         let times = |slot: Option<&_>| {
             slot.map_or_else(|| Buckets::new(scale), |s: &dyno_record::MergedSlot| s.service.clone())
         };
@@ -68,7 +68,7 @@ impl ArrivalLatency {
     /// Adds others of the same unit.
     pub fn merge(&mut self, other: &ArrivalLatency) {
         for (own, new) in [(&mut self.ok, &other.ok), (&mut self.failed, &other.failed)] {
-            if own.scale() == new.scale() {
+            if own.bucket_scale() == new.bucket_scale() {
                 own.merge(new);
             }
         }
@@ -88,7 +88,7 @@ impl ArrivalLatency {
     /// Everything that has a time.
     pub(crate) fn timed_buckets(&self) -> Buckets {
         let mut all = self.ok.clone();
-        if all.scale() == self.failed.scale() {
+        if all.bucket_scale() == self.failed.bucket_scale() {
             all.merge(&self.failed);
         }
         all

@@ -29,11 +29,11 @@ mod tests {
     fn what_is_between_read_and_update_is_counted_for_each_read_modify_write() {
         let mut interval = ThreadInterval::new(3, Scale::Ns64);
         // Two plain reads, and two read-modify-writes of 100 µs and 200 µs with 64 µs between them.
-        (0..4).for_each(|_| interval.record(0, Outcome::Ok, 100_000, 100_000));
-        (0..2).for_each(|_| interval.record(1, Outcome::Ok, 200_000, 200_000));
-        (0..2).for_each(|_| interval.record(2, Outcome::Ok, 364_000, 364_000));
+        (0..4).for_each(|_| interval.record_ended(0, Outcome::Ok, 100_000, 100_000));
+        (0..2).for_each(|_| interval.record_ended(1, Outcome::Ok, 200_000, 200_000));
+        (0..2).for_each(|_| interval.record_ended(2, Outcome::Ok, 364_000, 364_000));
         let mut totals = Totals::new(3, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let of = |names: [&str; 3]| between_requests_ns(&totals, &names);
         let found = of(["READ", "UPDATE", "READ-MODIFY-WRITE"]);
         assert!((found - 128_000.0).abs() < 500.0, "{found}");

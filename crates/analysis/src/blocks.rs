@@ -23,7 +23,7 @@ pub struct Blocks {
 
 /// Latencies and outcomes alone.
 fn essentials(totals: &Totals) -> Totals {
-    let mut own = totals.emptied();
+    let mut own = totals.empty_copy();
     own.slots.clone_from(&totals.slots);
     own.outcomes.clone_from(&totals.outcomes);
     own.ended = totals.ended;
@@ -93,7 +93,7 @@ impl Blocks {
     /// Seconds of a block, and the response times of successful operations in each, by its number after the epoch.
     pub fn responses_by_block(&self) -> (u64, BTreeMap<u64, Buckets>) {
         let own = |totals: &Totals| {
-            let mut all = Buckets::new(totals.scale());
+            let mut all = Buckets::new(totals.slot_scale());
             let names = &self.names;
             let adding = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
             adding.filter_map(|(n, _)| totals.ok_slot(n)).for_each(|slot| all.merge(&slot.response));
@@ -111,7 +111,7 @@ impl Blocks {
 
     /// Operations that ended in each block, and those of them that failed.
     pub(crate) fn failures_by_block(&self) -> Vec<(u64, u64)> {
-        let one = |(_, totals): (u64, Totals)| (totals.ended_total(), totals.failed());
+        let one = |(_, totals): (u64, Totals)| (totals.ended_total(), totals.count_failed());
         let add = |a: &mut (u64, u64), b: (u64, u64)| *a = (a.0 + b.0, a.1 + b.1);
         folded(self.iter().map(one).collect(), |block| block.0, add)
     }
@@ -136,12 +136,12 @@ impl Blocks {
 
 fn encoded(totals: &Totals) -> Vec<u8> {
     let mut bytes = Vec::new();
-    codec::encode(totals, &mut bytes);
+    codec::encode_totals(totals, &mut bytes);
     bytes
 }
 
 fn decoded(bytes: &[u8]) -> Totals {
-    codec::decode(bytes).expect("the bytes of a block were encoded here")
+    codec::decode_totals(bytes).expect("the bytes of a block were encoded here")
 }
 
 /// Blocks of which those at both ends hold half as much as the median one or more: a phase begins and ends within a second, and
@@ -176,7 +176,7 @@ impl LatencyBlock {
     fn of(buckets: &Buckets, unsent: u64) -> Self {
         LatencyBlock {
             counts: buckets.iter().map(|(bucket, count)| (bucket as u32, count)).collect(),
-            scale: buckets.scale(),
+            scale: buckets.bucket_scale(),
             count: buckets.count() + unsent,
             unsent,
             sum_ns: buckets.sum_ns(),

@@ -50,7 +50,7 @@ pub fn summarise_phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -
                 arrivals.map(|arrivals| arrivals.to_latency().filter(|_| !arrivals.all_ok()));
             // In the open loop it was recorded; of the closed loop it is the service time.
             let closed = facts.offered.is_none() && totals.turnaround.count() > 0;
-            let server = totals.server(number).or_else(|| Some(&ok?.service).filter(|_| closed));
+            let server = totals.server_share(number).or_else(|| Some(&ok?.service).filter(|_| closed));
             let server = server.and_then(|server| latency_from_buckets(server, dropped));
             let response = ok.and_then(|s| latency_from_buckets(&s.response, dropped));
             Metric {
@@ -76,8 +76,8 @@ pub fn summarise_phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -
         ended[Outcome::Aborted as usize] += totals.arrivals.saturating_sub(ended.iter().sum());
     }
     Phase {
-        throughput: totals.completed() as f64 / seconds,
-        completed: Some(totals.completed()),
+        throughput: totals.count_completed() as f64 / seconds,
+        completed: Some(totals.count_completed()),
         elapsed_s: facts.elapsed_s,
         seconds: facts.seconds,
         name: facts.name,
@@ -119,7 +119,7 @@ fn client_us(
     let share = |(name, us): (&String, &Option<f64>)| {
         let percentile = name.trim_start_matches('p').parse().unwrap_or(100.0);
         let own = server.percentiles_us.get(name).copied().flatten();
-        let known = us.zip(own).filter(|_| !stamps.hides(percentile));
+        let known = us.zip(own).filter(|_| !stamps.hides_arrivals(percentile));
         (name.clone(), known.map(|(all, own)| (all - own).max(0.0)))
     };
     response.percentiles_us.iter().map(share).collect()

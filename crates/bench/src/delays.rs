@@ -80,7 +80,7 @@ pub fn run() -> Result<()> {
 
 impl DelayServer {
     fn accept(&mut self, listener: &TcpListener) -> Result<()> {
-        let socket = Socket::accepted(listener.accept()?.0.into())?;
+        let socket = Socket::from_accepted(listener.accept()?.0.into())?;
         let number = EventData::new_u64(self.clients.len() as u64);
         epoll::add(&self.epoll, socket.fd(), number, EventFlags::IN)?;
         self.clients.push(Some(DelayClient { socket, input: Vec::new() }));

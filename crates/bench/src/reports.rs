@@ -70,14 +70,14 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         for metric in 0..OPERATIONS {
             for _ in 0..count {
                 let ns = latency_ns(&mut random);
-                interval.record(metric as u16, Outcome::Ok, ns, ns + 1_000);
+                interval.record_ended(metric as u16, Outcome::Ok, ns, ns + 1_000);
                 interval.arrivals += 1;
                 interval.ended[Outcome::Ok as usize] += 1;
             }
         }
         let mut totals = Totals::new(OPERATIONS, Scale::Ns64);
-        totals.add(&interval);
-        all.add(&interval);
+        totals.add_interval(&interval);
+        all.add_interval(&interval);
         writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, None);
     }
     writer.event_at(begin + Duration::from_secs(seconds), "end", "measure");

@@ -22,12 +22,12 @@ fn frame(worker: u64, operations: u64) -> Vec<u8> {
         let ns = (300_000.0 * (0.4 * normal).exp() * tail) as u64;
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
-        interval.record((number % METRICS as u64) as u16, Outcome::Ok, ns, ns + 1_000);
+        interval.record_ended((number % METRICS as u64) as u16, Outcome::Ok, ns, ns + 1_000);
     }
     let mut totals = Totals::new(METRICS, Scale::Ns64);
-    totals.add(&interval);
+    totals.add_interval(&interval);
     let mut bytes = Vec::new();
-    codec::encode(&totals, &mut bytes);
+    codec::encode_totals(&totals, &mut bytes);
     bytes
 }
 
@@ -39,16 +39,16 @@ pub fn run() -> Result<()> {
         // Frames differ from worker to worker; sixteen kinds are enough.
         let frames: Vec<Vec<u8>> = (0..16.min(workers)).map(|worker| frame(worker, operations)).collect();
         let bytes: usize = (0..workers as usize).map(|worker| frames[worker % frames.len()].len()).sum();
-        let (cpu, begun) = (ProcessCpu::now(), Instant::now());
+        let (cpu, begun) = (ProcessCpu::read_now(), Instant::now());
         let mut whole = Totals::new(METRICS, Scale::Ns64);
         for _ in 0..SECONDS {
             let mut second = Totals::new(METRICS, Scale::Ns64);
             for worker in 0..workers as usize {
-                second.merge(&codec::decode(&frames[worker % frames.len()])?);
+                second.merge(&codec::decode_totals(&frames[worker % frames.len()])?);
             }
             whole.merge(&second);
         }
-        let used = ProcessCpu::now().since(&cpu);
+        let used = ProcessCpu::read_now().since_earlier(&cpu);
         let each_s = (used.user_s + used.system_s) / SECONDS as f64;
         println!(
             "{workers:>7}  {:>11}  {:>5.1}  {:>14.1} %  {:>11.0}  {:.1} ms",

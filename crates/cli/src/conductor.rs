@@ -12,10 +12,10 @@ use dyno_engine::{Control, Job, Pacing, affinity};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Setting, Summary};
 use dyno_session::conductor::{Conductor, RunDirectory};
-use dyno_session::environment::environment;
+use dyno_session::environment::read_environment;
 use dyno_session::load_generator::LocalGenerator;
 use dyno_session::session::{EndedPhase, SessionPlan};
-use dyno_session::watch::sources::{server_process, watch};
+use dyno_session::watch::sources::{server_process, watch_nodes};
 use dyno_session::watch::{MonitorWatch, WatchPlan};
 use dyno_types::secret::mask_value;
 use dyno_types::{Content, Verb};
@@ -166,7 +166,7 @@ pub fn execute<T>(
         Err(failure) => return Err(failed(&mut conductor, failure)),
     };
     let summary = conductor.finish(&applied.ended, &applied.pacing);
-    let directory = conductor.session.writer().map(|writer| writer.run_path().to_owned());
+    let directory = conductor.session.run_writer().map(|writer| writer.run_path().to_owned());
     let closed = close(conductor, exit_of(&summary, &applied));
     Ok(ExecutedRun { ended: applied.ended, summary, closed, directory, rest: applied.rest })
 }
@@ -177,7 +177,7 @@ fn begin<'a>(
     opened: &'a LocalGenerator,
     control: Arc<Control>,
 ) -> Result<Conductor<'a>, Failure> {
-    let environment = environment();
+    let environment = read_environment();
     let session_plan = SessionPlan {
         title: plan.title,
         target: plan.target,
@@ -202,10 +202,10 @@ fn begin<'a>(
         }
         let free = affinity::allowed_cores().into_iter().filter(|core| !plan.busy.contains(core));
         watched.cores = free.collect();
-        let directory = conductor.session.writer().map(|writer| writer.run_path().to_owned());
-        let monitors = MonitorWatch::start(watch(target), &watched, directory.as_deref());
+        let directory = conductor.session.run_writer().map(|writer| writer.run_path().to_owned());
+        let monitors = MonitorWatch::start(watch_nodes(target), &watched, directory.as_deref());
         match monitors {
-            Ok(monitors) => conductor.session.watch(monitors),
+            Ok(monitors) => conductor.session.start_watch(monitors),
             Err(error) => {
                 let failure = Failure::Usage(format!("cannot start the monitors: {error}"));
                 return Err(failed(&mut conductor, failure));
@@ -218,7 +218,7 @@ fn begin<'a>(
 /// Notes in the run directory why the run has failed, and leaves reports of what there is.
 fn failed(conductor: &mut Conductor<'_>, failure: Failure) -> Failure {
     let reason = (!matches!(failure, Failure::Interrupted)).then(|| failure.to_string());
-    conductor.failed(reason.as_deref());
+    conductor.note_failure(reason.as_deref());
     leave_pages(conductor);
     failure
 }
@@ -237,7 +237,7 @@ pub struct Closed {
 /// says of the run comes first.
 fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
     let lost = conductor.end();
-    let directory = conductor.session.writer().map(|writer| writer.run_path().to_owned());
+    let directory = conductor.session.run_writer().map(|writer| writer.run_path().to_owned());
     let findings = leave_pages(&mut conductor);
     lost.iter().for_each(|text| terminal::error(text));
     let exit = if lost.is_empty() || exit != Exit::Ok { exit } else { Exit::Internal };
@@ -246,5 +246,5 @@ fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
 }
 
 fn leave_pages(conductor: &mut Conductor<'_>) -> Option<Vec<DiagnosisFinding>> {
-    conductor.session.writer().and_then(|writer| pages::leave(writer.run_path()))
+    conductor.session.run_writer().and_then(|writer| pages::leave(writer.run_path()))
 }

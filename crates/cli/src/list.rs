@@ -61,7 +61,7 @@ fn line_of_run(path: &Path) -> String {
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     remove_abandoned().iter().for_each(|line| terminal::note(line));
     let Some(dir) = &args.dir else { return experiment::stop_left() };
-    trusted::directory(dir).map_err(|e| Failure::Usage(e.to_string()))?;
+    trusted::check_directory(dir).map_err(|e| Failure::Usage(e.to_string()))?;
     if prove::is_proof(dir) {
         return prove::stop(dir, args.password_from.as_ref());
     }

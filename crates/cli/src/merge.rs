@@ -231,7 +231,7 @@ fn add_up(parts: &[MergedRun], sequential: bool) -> Result<Vec<Merged>, Failure>
             let window = dir.phase_boundaries(phase)?.unwrap_or((0.0, seconds * 1e3));
             let found = all.iter().position(|(merged, _)| merged.name == phase.name);
             let at = found.unwrap_or_else(|| {
-                let totals = Totals::new(metrics.len(), phase.totals.scale());
+                let totals = Totals::new(metrics.len(), phase.totals.slot_scale());
                 let name = phase.name.clone();
                 all.push((
                     Merged { name, metrics: metrics.clone(), seconds: 0.0, offered: None, totals },

@@ -65,7 +65,7 @@ pub fn begin() -> std::io::Result<()> {
                     control.stop();
                 }
                 2 => {
-                    control.abort();
+                    control.abort_run();
                     std::thread::spawn(give_up);
                 }
                 _ => end(),

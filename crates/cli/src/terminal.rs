@@ -110,7 +110,7 @@ pub fn line(text: &str) {
 
 /// The same error; it names the limit of this process where that is behind it.
 pub fn limited(error: std::io::Error) -> std::io::Error {
-    dyno_rundir::files::name_limit(dyno_engine::files::OutOfFiles::named(error))
+    dyno_rundir::files::name_limit(dyno_engine::files::OutOfFiles::name_limit(error))
 }
 
 /// Writes a result with dyno's own colours where there may be some: `text` renders it with or without. A text with escape

@@ -43,7 +43,7 @@ impl NodesSnapshot {
         for source in sources {
             let mut sample = Sample::default();
             source.sample(&mut sample)?;
-            for reading in sample.readings() {
+            for reading in sample.all_readings() {
                 let sums =
                     if reading.kind == SeriesKind::Counter { &mut look.counters } else { &mut look.gauges };
                 *sums.entry(reading.name.clone()).or_insert(0.0) += reading.value;
@@ -209,7 +209,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     }
     let mongo = target.has_collections();
     let opened = target.open_for_look(&signals::interrupted)?;
-    let mut sources = dyno_session::watch::sources::watch(opened.as_ref());
+    let mut sources = dyno_session::watch::sources::watch_nodes(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
     let mut before = NodesSnapshot::take(&mut sources).map_err(|e| Failure::Unreachable(e.to_string()))?;
     let (mut printed, mut due) = (0, Instant::now());

@@ -6,7 +6,7 @@ use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::values::Span;
 use dyno_db::target::OpenTarget;
-use dyno_engine::{Control, Job, RunError, quota};
+use dyno_engine::{Control, Job, RunError, share_of};
 use dyno_session::dataset_check::{DOCUMENTS, same_documents};
 use dyno_session::work::users::part_of_users;
 use dyno_session::work::{Prepared, Work, load_job, measured_job};
@@ -167,7 +167,7 @@ impl Work for SysbenchWork {
         if total == 1 || !job.workload.is_per_user() {
             return match total {
                 1 => Ok(job.clone()),
-                _ => Ok(job.divide(total)?.swap_remove(index)),
+                _ => Ok(job.divide_among(total)?.swap_remove(index)),
             };
         }
         // Users are numbered on from worker to worker: the stream of each is its own.
@@ -178,7 +178,7 @@ impl Work for SysbenchWork {
                 "client.workers: {total}: expected 1 to {users}, the number of users"
             )));
         }
-        let own = |n: usize| quota(users, n, total) as u32;
+        let own = |n: usize| share_of(users, n, total) as u32;
         let mine = SysbenchConfig {
             writers: own(index),
             first_writer: config.first_writer + (0..index).map(own).sum::<u32>(),

@@ -13,8 +13,8 @@ use dyno_db::target::OpenTarget;
 use dyno_db_mongodb::official::NO_BATCHES;
 use dyno_engine::{Control, Job, Queue, Retry, RunError};
 use dyno_record::Scale;
-use dyno_session::presence::inserted;
-use dyno_session::work::ycsb::{core_config, verbs};
+use dyno_session::presence::find_inserted;
+use dyno_session::work::ycsb::{core_config, needed_verbs};
 use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::bounded;
 use dyno_types::limits::{DRAIN_NS, TEXT_BYTES};
@@ -240,7 +240,7 @@ impl Work for YcsbWork {
     fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError> {
         let load = self.mode == Mode::Load;
         let Some(config) = &self.resume else { return Ok(Prepared { load, ..Prepared::default() }) };
-        let found = inserted(opened, &self.workload.content(), config, control)?;
+        let found = find_inserted(opened, &self.workload.content(), config, control)?;
         let (count, first) = (Earlier::new(found.end, &found.missing).count(), config.record_count);
         let notes = vec![format!("{count} inserts of earlier runs are there, from key number {first} on")];
         Ok(Prepared { load, inserted: (found.end, found.missing), notes, ..Prepared::default() })
@@ -274,7 +274,7 @@ impl Work for YcsbWork {
 
     /// Workers of one process share the workload.
     fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
-        Ok(job.divide(total)?.swap_remove(index))
+        Ok(job.divide_among(total)?.swap_remove(index))
     }
 
     fn settings(&self) -> PropertySettings {
@@ -333,7 +333,7 @@ fn build(
             Ok(Built {
                 workload: Arc::new(workload),
                 retry: None,
-                verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
+                verbs: if load { vec![Verb::Insert] } else { needed_verbs(&config.proportions) },
                 seed: config.seed,
                 data_integrity: config.data_integrity,
                 economy: None,
@@ -351,7 +351,7 @@ fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
         // Only the load phase repeats inserts, as in YCSB.
         retry: Some(Retry { limit: config.retries.limit, pause_ns: config.retries.interval_s * SECOND_NS })
             .filter(|retry| load && retry.limit > 0),
-        verbs: if load { vec![Verb::Insert] } else { verbs(&config.proportions) },
+        verbs: if load { vec![Verb::Insert] } else { needed_verbs(&config.proportions) },
         seed: config.seed,
         data_integrity: config.data_integrity,
         economy: None,
@@ -373,7 +373,7 @@ fn economy(settings: &PropertySettings, mode: Mode, warnings: &mut Vec<String>) 
         economy: (!load).then(|| workload.clone()),
         workload,
         retry: None,
-        verbs: if load { vec![Verb::Insert] } else { verbs(&config.core.proportions) },
+        verbs: if load { vec![Verb::Insert] } else { needed_verbs(&config.core.proportions) },
         seed: config.core.seed,
         data_integrity: false,
         resume: None,

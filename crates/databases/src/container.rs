@@ -116,8 +116,8 @@ fn await_all<'a>(
     let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);
     for node in nodes {
         while let Err(why) = server(spec.kind).ready(spec, node, None) {
-            if Instant::now() > end || control.stopping() {
-                return Err(LocalError::failed(&node.name, why));
+            if Instant::now() > end || control.is_stopping() {
+                return Err(LocalError::failed_step(&node.name, why));
             }
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -63,7 +63,7 @@ impl Spawned {
     }
 
     fn last_words(&self) -> String {
-        let log = bounded::end_of(self.home.data().join("log"), LOG_END_BYTES).unwrap_or_default();
+        let log = bounded::end_of(self.home.data_folder().join("log"), LOG_END_BYTES).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(3).collect();
         last.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
@@ -117,16 +117,16 @@ pub fn spawn_under(
     program: &Path,
     control: Option<&Control>,
 ) -> Result<Spawned, LocalError> {
-    let failed = |why: io::Error| LocalError::failed(kind, why);
-    let mut home = Temporary::server()?;
+    let failed = |why: io::Error| LocalError::failed_step(kind, why);
+    let mut home = Temporary::for_server()?;
     let port = free_port().map_err(failed)?;
     let spec = ServerSpec { cache: kind.server_rules().temporary_cache(), ..ServerSpec::of(kind) };
     let node = ServerNode {
         name: format!("{kind}-{port}"),
         address: spec.listens(),
         port,
-        home: home.data().to_owned(),
-        data: home.data().join("data"),
+        home: home.data_folder().to_owned(),
+        data: home.data_folder().join("data"),
         instance: 0,
         number: 0,
         cores: Some(1),
@@ -140,7 +140,7 @@ pub fn spawn_under(
     }
     let log = File::create(node.log_path()).map_err(failed)?;
     let mut command = process::ending_with_dyno(program);
-    command.args(&launch.arguments).current_dir(home.data());
+    command.args(&launch.arguments).current_dir(home.data_folder());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
     // outlive the replies that are still awaited.
     command.process_group(0);
@@ -159,7 +159,7 @@ pub fn spawn_under(
         command = line,
         "a temporary server has been started"
     );
-    let noted = home.notes(child.id());
+    let noted = home.note_process(child.id());
     let mut server = Spawned { child, home, spec, node, port, core };
     noted?;
     await_ready(&mut server, control).inspect_err(|error| {
@@ -185,7 +185,7 @@ fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io:
 }
 
 fn await_ready(server: &mut Spawned, control: Option<&Control>) -> Result<(), LocalError> {
-    let failed = |why: String| LocalError::failed(server.spec.kind, why);
+    let failed = |why: String| LocalError::failed_step(server.spec.kind, why);
     let (begun, machine, kind) = (Instant::now(), Machine::default(), registry::server(server.spec.kind));
     loop {
         // What listens there without answering yet is asked again; a connection that is refused costs nothing.
@@ -201,7 +201,7 @@ fn await_ready(server: &mut Spawned, control: Option<&Control>) -> Result<(), Lo
             let words = server.last_words();
             return Err(failed(format!("it ended at once ({status}): {words}")));
         }
-        if control.is_some_and(Control::stopping) {
+        if control.is_some_and(Control::is_stopping) {
             return Err(failed("no longer waited for".into()));
         }
         if begun.elapsed() > PATIENCE {

@@ -91,7 +91,7 @@ impl DatabaseServer for MemcachedServer {
     fn count(&self, _spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
         let each = |node: &&ServerNode| {
             let items = stats(node).and_then(|facts| number(&facts, "curr_items"));
-            items.map_err(|why| LocalError::failed(&node.name, why))
+            items.map_err(|why| LocalError::failed_step(&node.name, why))
         };
         nodes.iter().map(each).sum()
     }

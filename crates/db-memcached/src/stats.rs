@@ -72,18 +72,18 @@ pub fn read(text: &str, into: &mut Sample) {
         };
         let Ok(value) = value.parse::<f64>() else { continue };
         if let Some((_, kind, ours)) = KNOWN.iter().find(|(theirs, ..)| *theirs == name) {
-            into.put((*ours).to_owned(), *kind, value);
+            into.add_figure((*ours).to_owned(), *kind, value);
         } else if let Some(at) = COMMANDS.iter().position(|(_, theirs)| theirs.contains(&name)) {
             calls[at] = Some(calls[at].unwrap_or(0.0) + value);
         }
     }
     for ((command, _), calls) in COMMANDS.iter().zip(calls) {
         if let Some(calls) = calls {
-            into.counter(format!("command.{command}.calls"), calls);
+            into.add_counter(format!("command.{command}.calls"), calls);
         }
     }
     if let Some(all) = calls.into_iter().flatten().reduce(|a, b| a + b) {
-        into.counter("operations", all);
+        into.add_counter("operations", all);
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(sample.get(name), Some(value), "{name}");
         }
         assert_eq!(sample.get("command.incr.calls"), None, "what is not told is no zero");
-        let kind = |name: &str| sample.readings().iter().find(|r| r.name == name).unwrap().kind;
+        let kind = |name: &str| sample.all_readings().iter().find(|r| r.name == name).unwrap().kind;
         assert_eq!(
             (kind("operations"), kind("connections"), kind("keyspace.items")),
             (Counter, Gauge, Gauge)

@@ -284,7 +284,7 @@ impl DatabaseServer for MongodServer {
     fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
         let instances = nodes.chunks((spec.processes_each() as usize).max(1));
         let each = |nodes: &[&ServerNode]| {
-            documents(spec, nodes).map_err(|why| LocalError::failed(&nodes[0].name, why))
+            documents(spec, nodes).map_err(|why| LocalError::failed_step(&nodes[0].name, why))
         };
         instances.map(each).sum()
     }

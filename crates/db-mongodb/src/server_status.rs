@@ -86,7 +86,7 @@ pub fn read(status: &[u8], into: &mut Sample) {
     // Servers that only speak the protocol may count commands alone.
     let operations = if counts.is_empty() { commands } else { Some(counts.iter().sum()) };
     if let Some(operations) = operations {
-        into.counter("operations", operations);
+        into.add_counter("operations", operations);
     }
     for figure in &FIGURES {
         take_named(status, figure, into);
@@ -100,7 +100,7 @@ pub fn read(status: &[u8], into: &mut Sample) {
     for element in cache.and_then(|c| bson::read_elements(c).ok()).into_iter().flatten().flatten() {
         let name = CACHE.iter().find(|(theirs, ..)| theirs.as_bytes() == element.name);
         if let (Some((_, ours, kind)), Some(value)) = (name, element.as_f64()) {
-            into.put((*ours).to_owned(), *kind, value);
+            into.add_figure((*ours).to_owned(), *kind, value);
         }
     }
 }
@@ -127,7 +127,7 @@ fn commands(status: &[u8], into: &mut Sample) -> Option<f64> {
         *all.get_or_insert(0.0) += total;
         for (what, ours) in [("total", "calls"), ("failed", "failed")] {
             if let Some(n) = count(what).filter(|_| total > 0.0) {
-                into.counter(format!("command.{name}.{ours}"), n);
+                into.add_counter(format!("command.{name}.{ours}"), n);
             }
         }
     }
@@ -144,7 +144,7 @@ fn leaves(name: &str, element: Element<'_>, kind: SeriesKind, factor: f64, depth
     } else if element.kind != bson::kind::DATE
         && let Some(value) = element.as_f64()
     {
-        into.put(name.to_owned(), kind, value * factor);
+        into.add_figure(name.to_owned(), kind, value * factor);
     }
 }
 

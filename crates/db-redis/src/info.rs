@@ -61,7 +61,7 @@ pub fn read(text: &str, into: &mut Sample) {
         let Some((name, value)) = line.trim_end().split_once(':') else { continue };
         if let Some((_, kind, ours)) = KNOWN.iter().find(|(theirs, ..)| *theirs == name) {
             if let Ok(value) = value.parse() {
-                into.put((*ours).to_owned(), *kind, value);
+                into.add_figure((*ours).to_owned(), *kind, value);
             }
         } else if let Some(command) = name.strip_prefix("cmdstat_") {
             // A subcommand has a bar between its words.
@@ -70,13 +70,13 @@ pub fn read(text: &str, into: &mut Sample) {
                 [("calls", "calls", 1.0), ("usec", "s", 1e-6), ("failed_calls", "failed", 1.0)]
             {
                 if let Some(value) = part_of(value, part) {
-                    into.counter(format!("command.{command}.{ours}"), value * factor);
+                    into.add_counter(format!("command.{command}.{ours}"), value * factor);
                 }
             }
         } else if let Some(number) = name.strip_prefix("db").filter(|n| n.parse::<u32>().is_ok())
             && let Some(keys) = part_of(value, "keys")
         {
-            into.gauge(format!("db{number}.keys"), keys);
+            into.add_gauge(format!("db{number}.keys"), keys);
         }
     }
     lag(text, into);
@@ -95,8 +95,8 @@ fn lag(text: &str, into: &mut Sample) {
     let least = |part: &str| replicas.iter().filter_map(|one| part_of(one, part)).reduce(f64::min);
     let most = |part: &str| replicas.iter().filter_map(|one| part_of(one, part)).reduce(f64::max);
     match (least("offset"), into.get("replication.offset_bytes"), most("lag")) {
-        (Some(offset), Some(own), _) => into.gauge("replication.lag_bytes", (own - offset).max(0.0)),
-        (None, _, Some(records)) => into.gauge("replication.lag_records", records),
+        (Some(offset), Some(own), _) => into.add_gauge("replication.lag_bytes", (own - offset).max(0.0)),
+        (None, _, Some(records)) => into.add_gauge("replication.lag_records", records),
         _ => {}
     }
 }
@@ -135,8 +135,8 @@ mod tests {
         for (name, value) in expected {
             assert_eq!(sample.get(name), Some(value), "{name}");
         }
-        assert!(sample.readings().iter().all(|r| !r.name.contains("human") && r.name != "dbx.keys"));
-        let kind = |name: &str| sample.readings().iter().find(|r| r.name == name).unwrap().kind;
+        assert!(sample.all_readings().iter().all(|r| !r.name.contains("human") && r.name != "dbx.keys"));
+        let kind = |name: &str| sample.all_readings().iter().find(|r| r.name == name).unwrap().kind;
         assert_eq!((kind("operations"), kind("connections")), (Counter, Gauge));
     }
 

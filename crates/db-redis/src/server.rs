@@ -175,7 +175,8 @@ impl DatabaseServer for RedisServer {
     }
 
     fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
-        let each = |node: &&ServerNode| keys(spec, node).map_err(|why| LocalError::failed(&node.name, why));
+        let each =
+            |node: &&ServerNode| keys(spec, node).map_err(|why| LocalError::failed_step(&node.name, why));
         nodes.iter().map(each).sum()
     }
 
@@ -183,7 +184,7 @@ impl DatabaseServer for RedisServer {
         nodes.iter().try_for_each(|node| {
             let client = Client::connect(node.socket_address(), password(spec).as_deref(), SAVING);
             let saved = client.and_then(|mut client| client.send_command(&["SAVE"]));
-            saved.map(drop).map_err(|why| LocalError::failed(&node.name, why))
+            saved.map(drop).map_err(|why| LocalError::failed_step(&node.name, why))
         })
     }
 

@@ -235,7 +235,7 @@ impl ProbeConnection {
     /// Begins to connect.
     pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, ProbeFailure> {
         let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), None);
-        let socket = socket.map_err(|e| match OutOfFiles::behind(&e) {
+        let socket = socket.map_err(|e| match OutOfFiles::limit_behind(&e) {
             Some(limit) => ProbeFailure::Own(limit),
             None => ProbeFailure::Absent(explain(&e, tls.is_some())),
         })?;
@@ -348,7 +348,7 @@ impl ProbeConnection {
         let writes = more || self.socket.wants_write();
         let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         loop {
-            let left = patience.look(monotonic_ns());
+            let left = patience.count_wait(monotonic_ns());
             if left == 0 || stop() {
                 return Ok(false);
             }

@@ -162,7 +162,7 @@ pub fn check_answering(
     (machine, pid): (&Machine, u32),
 ) -> Result<Option<u32>, NotReady> {
     match own {
-        Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
+        Some(other) if other != pid && process::process_group_of(machine, other) != Some(pid) => {
             Err(NotReady::AnotherProcess { other, socket: node.socket_address(), pid })
         }
         own => Ok(own),

@@ -13,7 +13,7 @@ pub fn allowed_cores() -> Vec<usize> {
 
 /// Pins the calling thread to a core, and lets the kernel wake it within a nanosecond of the time asked for (the
 /// default slack is 50 us). False if the core is not to be had; the run goes on unpinned and the report says so.
-pub fn pin(core: Option<usize>) -> bool {
+pub fn pin_thread(core: Option<usize>) -> bool {
     // Without leave to set the slack, lag is larger and shows in the schedule-lag histogram.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     match core {

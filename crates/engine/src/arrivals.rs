@@ -73,7 +73,7 @@ pub enum ProfileProblem {
 
 impl Profile {
     /// `first` for `length_ns` nanoseconds, then `then` from its beginning.
-    pub fn after(first: Profile, length_ns: u64, then: Profile) -> Self {
+    pub fn first_then(first: Profile, length_ns: u64, then: Profile) -> Self {
         let before = first.count_at(length_ns);
         Profile::After { first: Box::new(first), length_ns, before, then: Box::new(then) }
     }
@@ -275,13 +275,13 @@ impl Schedule {
 
     /// The next arrival of this share: its index and its intended start in nanoseconds.
     #[inline]
-    pub fn peek(&self) -> (u64, u64) {
+    pub fn peek_arrival(&self) -> (u64, u64) {
         (self.index, self.due_ns)
     }
 
     /// Goes on to the one after.
     #[inline]
-    pub fn advance(&mut self) {
+    pub fn advance_arrival(&mut self) {
         debug_assert_eq!(self.index % self.stripes, self.stripe);
         self.skip_to(self.index + self.stripes);
     }
@@ -295,8 +295,8 @@ mod tests {
         let mut s = Schedule::new(profile.clone(), process, 7, stripe, stripes);
         (0..n)
             .map(|_| {
-                let at = s.peek();
-                s.advance();
+                let at = s.peek_arrival();
+                s.advance_arrival();
                 at
             })
             .collect()
@@ -315,8 +315,8 @@ mod tests {
             for (stripe, stripes) in [(0, 1), (0, 3), (1, 3), (2, 3)] {
                 let mut share = Schedule::new(after(), process, 7, stripe, stripes);
                 share.end_before(100);
-                while share.peek().0 < 100 {
-                    share.advance();
+                while share.peek_arrival().0 < 100 {
+                    share.advance_arrival();
                 }
                 assert_eq!(share.end_due_ns(), Some(whole[100].1), "{process:?} {stripe} of {stripes}");
             }
@@ -344,7 +344,7 @@ mod tests {
 
     /// 20 ms at 500/s, then a ramp.
     fn after() -> Profile {
-        Profile::after(
+        Profile::first_then(
             Profile::Constant { rate: 500.0 },
             20_000_000,
             Profile::Ramp { from: 100.0, to: 5_000.0, over_ns: 50_000_000 },

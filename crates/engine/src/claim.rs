@@ -70,7 +70,7 @@ pub struct ClaimedBlock {
 impl ClaimedBlock {
     /// The next measured index; `None` when all are taken.
     #[inline]
-    pub fn measured(&mut self, claims: &Claims) -> Option<u64> {
+    pub fn claim_measured(&mut self, claims: &Claims) -> Option<u64> {
         if self.next >= self.end && !claims.take(self) {
             return None;
         }
@@ -86,7 +86,7 @@ impl ClaimedBlock {
 
     /// The next index of the warm-up.
     #[inline]
-    pub fn warm(&mut self, claims: &Claims) -> u64 {
+    pub fn claim_warm(&mut self, claims: &Claims) -> u64 {
         WARMUP | claims.global(claims.warm.fetch_add(1, Ordering::Relaxed))
     }
 }
@@ -103,7 +103,7 @@ mod tests {
                 .map(|_| {
                     scope.spawn(|| {
                         let mut block = ClaimedBlock::default();
-                        std::iter::from_fn(|| block.measured(&claims)).collect::<Vec<_>>()
+                        std::iter::from_fn(|| block.claim_measured(&claims)).collect::<Vec<_>>()
                     })
                 })
                 .collect();
@@ -120,10 +120,10 @@ mod tests {
             for number in 0..workers {
                 let claims = Claims::new(Some(limit), 2, (number, workers));
                 let mut block = ClaimedBlock::default();
-                let own: Vec<u64> = std::iter::from_fn(|| block.measured(&claims)).collect();
+                let own: Vec<u64> = std::iter::from_fn(|| block.claim_measured(&claims)).collect();
                 assert!(own.len() as u64 <= limit / workers + 2 * BLOCK, "{limit} {workers}");
                 seen.extend(own);
-                let warm = block.warm(&claims);
+                let warm = block.claim_warm(&claims);
                 assert!(warm >= WARMUP);
             }
             seen.sort_unstable();

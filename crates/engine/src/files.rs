@@ -28,7 +28,7 @@ pub enum OutOfFiles {
 
 impl OutOfFiles {
     /// The limit behind an error, if one is.
-    pub fn behind(error: &io::Error) -> Option<OutOfFiles> {
+    pub fn limit_behind(error: &io::Error) -> Option<OutOfFiles> {
         if let Some(known) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
             return Some(*known);
         }
@@ -42,8 +42,8 @@ impl OutOfFiles {
     }
 
     /// The same error; it names the limit where one is behind it.
-    pub fn named(error: io::Error) -> io::Error {
-        match OutOfFiles::behind(&error) {
+    pub fn name_limit(error: io::Error) -> io::Error {
+        match OutOfFiles::limit_behind(&error) {
             Some(limit) => io::Error::other(limit),
             None => error,
         }
@@ -52,7 +52,7 @@ impl OutOfFiles {
 
 /// Raises the limit of open files to what `connections` need, or as far as the system allows; refuses more connections than
 /// there can be.
-pub fn allow(connections: usize) -> Result<(), Refused> {
+pub fn raise_file_limit(connections: usize) -> Result<(), Refused> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + BESIDE;
     if limit.current.is_none_or(|current| current >= wanted) {
@@ -83,11 +83,11 @@ mod tests {
     #[test]
     fn a_limit_is_named_and_other_errors_are_not_changed() {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let named = OutOfFiles::named(Errno::MFILE.into());
-        assert_eq!(OutOfFiles::behind(&named), Some(OutOfFiles::Process(limit)));
+        let named = OutOfFiles::name_limit(Errno::MFILE.into());
+        assert_eq!(OutOfFiles::limit_behind(&named), Some(OutOfFiles::Process(limit)));
         assert!(named.to_string().contains(&format!("{limit} (`ulimit -n`)")), "{named}");
-        assert_eq!(OutOfFiles::behind(&Errno::NFILE.into()), Some(OutOfFiles::Host));
-        let other = OutOfFiles::named(Errno::CONNREFUSED.into());
+        assert_eq!(OutOfFiles::limit_behind(&Errno::NFILE.into()), Some(OutOfFiles::Host));
+        let other = OutOfFiles::name_limit(Errno::CONNREFUSED.into());
         assert_eq!(Errno::from_io_error(&other), Some(Errno::CONNREFUSED));
     }
 }

@@ -169,7 +169,7 @@ pub struct Job {
 impl Job {
     /// A job in a closed loop: one operation at a time for each user, without pauses, warm-up, time-outs or repeated inserts, on
     /// one load thread that is not pinned; recorded each second, in nanoseconds, by the client's clock.
-    pub fn of(workload: Arc<dyn Workload>, users: usize, end: End) -> Self {
+    pub fn closed_loop(workload: Arc<dyn Workload>, users: usize, end: End) -> Self {
         Job {
             workload,
             pacing: Pacing::Closed { think_ns: 0 },
@@ -248,7 +248,7 @@ impl Job {
 
     /// The job divided among `workers`, each with its share of users, load threads and operations; together they do
     /// exactly what the whole does. Not for workloads whose indexes belong to users: their front ends know how.
-    pub fn divide(&self, workers: usize) -> Result<Vec<Job>, Refused> {
+    pub fn divide_among(&self, workers: usize) -> Result<Vec<Job>, Refused> {
         if workers == 0 || workers > self.users {
             return Err(Refused(format!(
                 "{workers} workers: expected 1 to {}, the number of users",
@@ -265,8 +265,8 @@ impl Job {
         }
         let team = Team::new(workers, self.workload.frontier());
         let part = |number: usize| Job {
-            users: quota(self.users, number, workers),
-            warm_users: self.warm_users.map(|warm| quota(warm, number, workers)),
+            users: share_of(self.users, number, workers),
+            warm_users: self.warm_users.map(|warm| share_of(warm, number, workers)),
             stripe: (self.stripe.0 * workers as u64 + number as u64, self.stripe.1 * workers as u64),
             cores: every_nth(&self.cores, number, workers),
             team: Some(team.clone()),
@@ -290,17 +290,17 @@ impl Job {
 
     /// The users of load thread `thread`: they are dealt out as evenly as can be.
     pub fn users_of(&self, thread: usize) -> usize {
-        quota(self.users, thread, self.cores.len())
+        share_of(self.users, thread, self.cores.len())
     }
 
     /// Number of them that are there from the beginning, the first ones: all without a warm-up of its own.
     pub fn warm_users_of(&self, thread: usize) -> usize {
-        quota(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
+        share_of(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
     }
 }
 
 /// Number of items that go to `index` of `total` when `all` are dealt out one by one.
-pub fn quota(all: usize, index: usize, total: usize) -> usize {
+pub fn share_of(all: usize, index: usize, total: usize) -> usize {
     all / total + usize::from(index < all % total)
 }
 
@@ -340,7 +340,7 @@ impl Gate {
     }
 
     /// Waits until the run has connected; false if it has not after `patience`.
-    pub fn connected(&self, patience: Duration) -> bool {
+    pub fn await_connected(&self, patience: Duration) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(state, patience, |state| !state.0);
         waited.unwrap_or_else(PoisonError::into_inner).0.0
@@ -354,7 +354,7 @@ impl Gate {
         loop {
             match state.1 {
                 Some(begin_ns) => return begin_ns,
-                None if control.stopping() => return proposed_ns,
+                None if control.is_stopping() => return proposed_ns,
                 None => {
                     let waited = self.changed.wait_timeout(state, Duration::from_millis(20));
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -367,15 +367,15 @@ impl Gate {
 impl Team {
     /// A team of `workers` that begins behind `frontier`.
     pub fn new(workers: usize, frontier: Frontier) -> Arc<Self> {
-        Self::with_gate(workers, frontier, None)
+        Self::with_optional_gate(workers, frontier, None)
     }
 
     /// The same, held back by a gate.
-    pub fn gated(workers: usize, frontier: Frontier, gate: Arc<Gate>) -> Arc<Self> {
-        Self::with_gate(workers, frontier, Some(gate))
+    pub fn with_gate(workers: usize, frontier: Frontier, gate: Arc<Gate>) -> Arc<Self> {
+        Self::with_optional_gate(workers, frontier, Some(gate))
     }
 
-    fn with_gate(workers: usize, frontier: Frontier, gate: Option<Arc<Gate>>) -> Arc<Self> {
+    fn with_optional_gate(workers: usize, frontier: Frontier, gate: Option<Arc<Gate>>) -> Arc<Self> {
         let (met, all_met) = (Mutex::new((0, 0)), Condvar::new());
         Arc::new(Team { frontier: Arc::new(frontier), workers, met, all_met, gate })
     }
@@ -385,7 +385,7 @@ impl Team {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         *met = (met.0 + 1, met.1.max(proposed_ns));
         self.all_met.notify_all();
-        while met.0 < self.workers && !control.stopping() {
+        while met.0 < self.workers && !control.is_stopping() {
             let waited = self.all_met.wait_timeout(met, Duration::from_millis(20));
             met = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -415,7 +415,7 @@ impl fmt::Debug for Control {
 
 impl Control {
     /// Ends what it controls when `above` ends; ending it leaves `above` alone.
-    pub fn below(above: &Arc<Control>) -> Self {
+    pub fn below_control(above: &Arc<Control>) -> Self {
         Control { above: Some(above.clone()), ..Control::default() }
     }
 
@@ -442,12 +442,12 @@ impl Control {
             Some(ahead) => wall + Duration::from_nanos(ahead),
             None => wall - Duration::from_nanos(now - epoch_ns),
         };
-        self.announce(epoch);
+        self.announce_begin(epoch);
         epoch
     }
 
     /// Tells the caller that waits for it that a run begins at `epoch`.
-    pub fn announce(&self, epoch: SystemTime) {
+    pub fn announce_begin(&self, epoch: SystemTime) {
         if let Some(tell) = self.on_begin.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             tell(epoch);
         }
@@ -459,17 +459,17 @@ impl Control {
     }
 
     /// Do not even wait for replies.
-    pub fn abort(&self) {
+    pub fn abort_run(&self) {
         self.level.fetch_max(2, Ordering::Relaxed);
     }
 
     /// Returns whether nothing new may start.
-    pub fn stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.level() >= 1
     }
 
     /// Returns whether replies are not waited for.
-    pub fn aborting(&self) -> bool {
+    pub fn is_aborting(&self) -> bool {
         self.level() >= 2
     }
 

@@ -19,7 +19,7 @@ pub mod sim;
 mod thread_per_user;
 
 pub use job::{
-    Clock, Control, End, Gate, INTERVAL_NS, Job, LateUsers, Pacing, Queue, Retry, Team, every_nth, quota,
+    Clock, Control, End, Gate, INTERVAL_NS, Job, LateUsers, Pacing, Queue, Retry, Team, every_nth, share_of,
 };
 pub use merge::{Finished, Second};
 pub use run::{run_blocking, run_null, run_on, run_virtual, run_wire};

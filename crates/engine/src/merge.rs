@@ -174,7 +174,7 @@ impl Merger {
     fn take(&mut self, mut interval: Box<ThreadInterval>) {
         let key = (interval.number, !interval.warmup);
         let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
-        totals.add(&interval);
+        totals.add_interval(&interval);
         // An interval has come: the thread counts a later one now.
         let next = Some((key.0 + u64::from(key.1), !key.1));
         self.at[interval.thread] = if interval.last { None } else { next };

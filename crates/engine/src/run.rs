@@ -28,10 +28,10 @@ pub fn run_wire<D: Driver>(
     driver: impl Fn() -> Result<D, Refused> + Sync,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
-    files::allow(job.users)?;
+    files::raise_file_limit(job.users)?;
     let spin = job.spin;
     let cards = match job.stamps {
-        Clock::Hardware => Cards::towards(driver()?.endpoints())?,
+        Clock::Hardware => Cards::clocks_towards(driver()?.endpoints())?,
         Clock::Kernel | Clock::Client => Cards::default(),
     };
     run_on(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin, &cards)?)), on_second)
@@ -139,7 +139,7 @@ fn load_thread<D: Driver, N: Net>(
     report: &Sender<ThreadEvent>,
     wait: &Receiver<StartSignal>,
 ) {
-    let pinned = affinity::pin(shared.job.cores[thread]);
+    let pinned = affinity::pin_thread(shared.job.cores[thread]);
     let connected = make(thread).and_then(|(driver, net)| {
         let mut load = LoadThread::new(shared, thread, driver, net, recorder);
         load.connect_all().map(|()| load)

@@ -32,7 +32,7 @@ pub struct OwnMetrics {
 
 impl OwnMetrics {
     /// Finds them by YCSB's names.
-    pub fn find(metrics: &[String]) -> Self {
+    pub fn find_by_name(metrics: &[String]) -> Self {
         let at = |name: &str| metrics.iter().position(|m| m == name).map(|i| i as u16);
         OwnMetrics {
             verify: at("VERIFY"),
@@ -51,7 +51,7 @@ impl RunState {
                 Some(team) => team.frontier.clone(),
                 None => Arc::new(job.workload.frontier()),
             },
-            own: OwnMetrics::find(job.workload.metrics()),
+            own: OwnMetrics::find_by_name(job.workload.metrics()),
             control,
             job,
         })

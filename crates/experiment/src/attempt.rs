@@ -90,7 +90,7 @@ impl OneRun<'_> {
 
     /// The record of a run that failed; one that failed because it was to end is interrupted.
     fn failed(&self, record: RunRecord, words: String) -> RunRecord {
-        let status = if self.control.stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
+        let status = if self.control.is_stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
         RunRecord { status, passed: false, words, ..record }
     }
 
@@ -104,7 +104,7 @@ impl OneRun<'_> {
         let hooks = spec.hooks.clone();
         // Commands print into the folder beside the run directory, which must be empty until it is made.
         let logs = self.dir.with_extension("server");
-        std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
+        std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed_step(logs.display(), e))?;
         hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &variables, &self.control)?;
         let made = self.with_target(spec, &tree, &logs, shared, observer);
         let after =
@@ -179,7 +179,8 @@ impl OneRun<'_> {
             Some(copy) => {
                 spec.phases.load.when = When::Never;
                 // The folder is there, and empty.
-                let emptied = std::fs::remove_dir(&data).map_err(|e| LocalError::failed(data.display(), e));
+                let emptied =
+                    std::fs::remove_dir(&data).map_err(|e| LocalError::failed_step(data.display(), e));
                 emptied
                     .and_then(|()| dataset_cache::copy(&copy, &data, &self.control))
                     .and_then(|()| dataset_cache::drop_page_cache(&data))

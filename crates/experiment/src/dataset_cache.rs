@@ -59,13 +59,13 @@ pub(super) fn copy(from: &Path, to: &Path, control: &Control) -> Result<(), Loca
     let (source, target) = (from.display().to_string(), to.display().to_string());
     let words = ["-a", "--reflink=auto", "--", &source, &target];
     let done = run_under(&Machine::default(), "cp", &words, Some(control));
-    done.map(drop).map_err(|why| LocalError::failed(format!("{source} to {target}"), why))
+    done.map(drop).map_err(|why| LocalError::failed_step(format!("{source} to {target}"), why))
 }
 
 /// Takes the files of a folder out of the page cache. What copied them pays for their pages: a run under a limit of memory
 /// would read them for nothing.
 pub(super) fn drop_page_cache(folder: &Path) -> Result<(), LocalError> {
-    let failed = |error: io::Error| LocalError::failed(folder.display(), error);
+    let failed = |error: io::Error| LocalError::failed_step(folder.display(), error);
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.is_dir() {
@@ -101,7 +101,7 @@ pub(super) fn store(
 ) -> Result<(), LocalError> {
     let free = (1..10_000).map(|n| experiment_dir.join(format!("data-{n:03}"))).find(|path| !path.exists());
     let folder = free.ok_or_else(|| LocalError::Failed("no free name for a copy of the data".into()))?;
-    let failed = |error: io::Error| LocalError::failed(folder.display(), error);
+    let failed = |error: io::Error| LocalError::failed_step(folder.display(), error);
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let kept = copy(data, &folder.join(DATA), control)
         .and_then(|()| std::fs::write(folder.join(KEY), key(spec)).map_err(failed));

@@ -147,7 +147,7 @@ pub fn verified_holder(path: &Path) -> Result<Option<u32>, DirectoryError> {
     let started = words.next().map(str::parse::<u64>);
     let is_it = |pid: &u32| match &started {
         None => true,
-        Some(started) => process::started(&Machine::default(), *pid) == started.clone().ok(),
+        Some(started) => process::start_ticks(&Machine::default(), *pid) == started.clone().ok(),
     };
     pid.filter(is_it).map(Some).ok_or_else(|| {
         let name = name.display();
@@ -169,7 +169,7 @@ pub fn lock(path: &Path) -> Result<File, DirectoryError> {
         return Err(DirectoryError::Refused(text));
     }
     let own = std::process::id();
-    let words = match process::started(&Machine::default(), own) {
+    let words = match process::start_ticks(&Machine::default(), own) {
         Some(started) => format!("{own} {started}\n"),
         None => format!("{own}\n"),
     };
@@ -194,7 +194,8 @@ impl Directory {
         let runs = path.join("runs");
         trusted::make_folder(path).map_err(refused)?;
         // Before anything is started that `dyno stop` would refuse to end.
-        trusted::directory(path).map_err(|e| DirectoryError::Refused(format!("{e}; choose a new folder")))?;
+        trusted::check_directory(path)
+            .map_err(|e| DirectoryError::Refused(format!("{e}; choose a new folder")))?;
         trusted::make_folder(&runs).map_err(io_error(&runs))?;
         let held = lock(path)?;
         let cells = plan
@@ -233,7 +234,7 @@ impl Directory {
 
     /// Opens a directory to go on with it; its text comes along.
     pub fn resume(path: &Path) -> Result<(Directory, String), DirectoryError> {
-        trusted::directory(path)?;
+        trusted::check_directory(path)?;
         let record = read_record(path)?;
         let held = lock(path)?;
         let yaml = path.join("experiment.yaml");

@@ -67,5 +67,5 @@ impl From<RemoteError> for Failed {
 
 /// An error of a server, which says that it is one.
 pub(super) fn of_server(error: impl Into<Cause>) -> LocalError {
-    LocalError::failed("server", error)
+    LocalError::failed_step("server", error)
 }

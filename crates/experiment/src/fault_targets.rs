@@ -104,7 +104,7 @@ impl FaultTargets<'_> {
             FaultTargets::None => Vec::new(),
             FaultTargets::Local(server) => vec![server.count()],
             FaultTargets::Remote(all) => all.iter().map(|one| one.processes.len()).collect(),
-            FaultTargets::Pods(pods, _) => vec![pods.names().len()],
+            FaultTargets::Pods(pods, _) => vec![pods.pod_names().len()],
         }
     }
 
@@ -125,9 +125,9 @@ impl FaultTargets<'_> {
         for (host, own) in parts(&self.each(), which) {
             let (words, injected) = match self {
                 FaultTargets::None => continue,
-                FaultTargets::Local(server) => (String::new(), Ok(server.inject(own.clone(), fault))),
+                FaultTargets::Local(server) => (String::new(), Ok(server.inject_fault(own.clone(), fault))),
                 FaultTargets::Remote(all) => {
-                    (format!(" on {}", all[host].agent().name()), all[host].inject(own.clone(), fault))
+                    (format!(" on {}", all[host].agent().name()), all[host].inject_fault(own.clone(), fault))
                 }
                 FaultTargets::Pods(pods, _) => {
                     (String::new(), Ok(inject_into_pods(pods, own.clone(), fault)))
@@ -161,9 +161,11 @@ impl FaultTargets<'_> {
         for FaultTrace { host, processes, noted } in noted {
             let healed = match self {
                 FaultTargets::None => Ok(None),
-                FaultTargets::Local(server) => server.heal(processes, fault, noted).map_err(FaultError::from),
+                FaultTargets::Local(server) => {
+                    server.heal_fault(processes, fault, noted).map_err(FaultError::from)
+                }
                 FaultTargets::Remote(all) => {
-                    all[*host].heal(processes, fault, noted).map_err(FaultError::from)
+                    all[*host].heal_fault(processes, fault, noted).map_err(FaultError::from)
                 }
                 FaultTargets::Pods(pods, control) => {
                     heal_pods(pods, processes, fault, control).map(|()| None).map_err(FaultError::from)
@@ -183,7 +185,7 @@ impl FaultTargets<'_> {
 
 /// Names of the pods of servers.
 fn named(pods: &ServerPods, which: impl Iterator<Item = usize>) -> Vec<&str> {
-    which.filter_map(|at| pods.names().get(at)).map(String::as_str).collect()
+    which.filter_map(|at| pods.pod_names().get(at)).map(String::as_str).collect()
 }
 
 fn inject_into_pods(pods: &ServerPods, which: Range<usize>, fault: &ServerFault) -> FaultOutcome {

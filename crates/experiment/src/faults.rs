@@ -102,10 +102,10 @@ pub(super) struct FaultLog {
 impl FaultLog {
     /// Writes events, has the session judge; an error if one could not be done or undone.
     pub fn note(self, session: &mut RunSession<'_>) -> Result<(), FaultError> {
-        if let Some(writer) = session.writer() {
+        if let Some(writer) = session.run_writer() {
             self.events.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
         }
-        session.judge(&self.happened, self.missed);
+        session.judge_faults(&self.happened, self.missed);
         self.failure.map_or(Ok(()), |words| Err(FaultError::Noted(words)))
     }
 }
@@ -214,7 +214,7 @@ impl FaultInjector<'_> {
     /// Waits until then; whether the phase is over before.
     fn waited(&self, clock: &PhaseTimes, until: SystemTime) -> bool {
         loop {
-            if clock.wait(Some(until), LOOK) || self.control.stopping() {
+            if clock.wait(Some(until), LOOK) || self.control.is_stopping() {
                 return true;
             }
             if SystemTime::now() >= until {
@@ -280,7 +280,7 @@ impl FaultInjector<'_> {
     fn end(&mut self, one: Active, begun: SystemTime) {
         let (words, fault) = (self.named(&one.planned), &self.faults[one.planned.fault]);
         // A run that is to end needs no server.
-        let needless = fault.kind == FaultKind::Restart && self.control.stopping();
+        let needless = fault.kind == FaultKind::Restart && self.control.is_stopping();
         let reverted = if needless { Ok(None) } else { self.revert(fault, &one.noted) };
         let at = SystemTime::now();
         match &reverted {
@@ -294,7 +294,7 @@ impl FaultInjector<'_> {
                 self.done.events.push((at, "fault_end", words + &said));
                 self.done.happened[one.at].end_s = Some(since(begun, at));
             }
-            Err(_) if self.control.stopping() && fault.kind == FaultKind::Restart => {}
+            Err(_) if self.control.is_stopping() && fault.kind == FaultKind::Restart => {}
             Err(why) => self.fail(format!("{words}: {why}")),
         }
     }
@@ -325,7 +325,7 @@ impl FaultInjector<'_> {
             return Injection { means: injected.means, noted, failed: injected.failed, lacking: false };
         }
         if !self.reach.by_proxies.contains(&fault.kind) {
-            return match ServerFault::of(fault) {
+            return match ServerFault::from_fault(fault) {
                 Some(server_fault) => self.reach.servers.inject(&which, &server_fault),
                 None => Injection { failed: Some("it does not say how much".into()), ..Injection::default() },
             };
@@ -352,12 +352,12 @@ impl FaultInjector<'_> {
                     pid,
                     worker_fault,
                 )?);
-                Ok(worker_fault.means().into())
+                Ok(worker_fault.fault_means().into())
             }
             Some(host) => {
                 let agent = self.agent(&host)?;
                 injected.noted.extend(agent.inject_into_worker(pid, worker_fault)?);
-                Ok(format!("{} on {host}", worker_fault.means()))
+                Ok(format!("{} on {host}", worker_fault.fault_means()))
             }
         }
     }
@@ -386,13 +386,13 @@ impl FaultInjector<'_> {
             let host = self.reach.workers.get(number as usize - 1).and_then(|(_, host)| host.clone());
             for id in noted.iter().flat_map(|trace| &trace.noted) {
                 match &host {
-                    None => self.journal.undo(*id)?,
+                    None => self.journal.undo_one(*id)?,
                     Some(host) => self.agent(host)?.heal_worker(*id)?,
                 }
             }
             return Ok(None);
         }
-        match ServerFault::of(fault) {
+        match ServerFault::from_fault(fault) {
             Some(server_fault) if !self.reach.by_proxies.contains(&fault.kind) => {
                 self.reach.servers.heal(&server_fault, noted)
             }

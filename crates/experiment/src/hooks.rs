@@ -67,7 +67,7 @@ pub(super) fn run(
     control: &Control,
 ) -> Result<(), HookError> {
     let ahead = when.starts_with("before");
-    let given_up = || if ahead { control.stopping() } else { control.aborting() };
+    let given_up = || if ahead { control.is_stopping() } else { control.is_aborting() };
     let patience = timeout.as_ref().map_or(PATIENCE, |span| Duration::from_nanos(span.0));
     for words in commands {
         let (begun, command) = (Instant::now(), quoted(&mask_arguments(words)));
@@ -93,8 +93,8 @@ pub(super) fn run(
 fn noted(dir: &Path, pid: u32) -> Option<(undo::Journal, u64)> {
     let machine = Machine::default();
     let mut journal = undo::Journal::open(&dir.join("hooks"), &machine).ok()?;
-    let (started, session) = (process::started(&machine, pid)?, process::session(&machine, pid));
-    let id = journal.add(undo::Undo::Process { pid, started, session }).ok()?;
+    let (started, session) = (process::start_ticks(&machine, pid)?, process::session_of(&machine, pid));
+    let id = journal.note_action(undo::Undo::Process { pid, started, session }).ok()?;
     Some((journal, id))
 }
 
@@ -127,7 +127,7 @@ fn one(
                 // A process that it has left running is meant to run on.
                 if let Some((mut journal, id)) = noted.take() {
                     // A note that cannot be taken back is of a process that has ended.
-                    let _ = journal.forget(id);
+                    let _ = journal.forget_note(id);
                 }
                 return match status.success() {
                     true => Ok(()),

@@ -79,7 +79,9 @@ impl Hosts {
         // Each copy waits for its host alone.
         let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
             let transport = |transport| {
-                scope.spawn(move || deploy::deploy(transport, program, ssh.directory.as_deref(), control))
+                scope.spawn(move || {
+                    deploy::deploy_program(transport, program, ssh.directory.as_deref(), control)
+                })
             };
             let all: Vec<_> = new.iter().map(|(one, _)| transport(one)).collect();
             let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
@@ -104,14 +106,15 @@ fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, Failed> {
         return Ok(names.iter().map(|name| InventoryHost::named_host(name)).collect());
     };
     let text = bounded::text_file(path, TEXT_BYTES)
-        .map_err(|e| LocalError::failed(format!("ssh.inventory: {path}"), e))?;
-    let inventory = Inventory::parse(&text, path).map_err(|why| LocalError::failed("ssh.inventory", why))?;
+        .map_err(|e| LocalError::failed_step(format!("ssh.inventory: {path}"), e))?;
+    let inventory =
+        Inventory::parse(&text, path).map_err(|why| LocalError::failed_step("ssh.inventory", why))?;
     let mut all = Vec::new();
     for name in names {
         all.extend(
             inventory
                 .select_hosts(name)
-                .map_err(|why| LocalError::failed(format!("ssh.inventory: {path}"), why))?,
+                .map_err(|why| LocalError::failed_step(format!("ssh.inventory: {path}"), why))?,
         );
     }
     Ok(all)

@@ -88,7 +88,7 @@ fn stand(
 ) -> Result<Option<dyno_rundir::schema::Summary>, Failed> {
     let (spec, shown) = (&one.cell.spec, one.cell.masked_tree().map_err(Failed::other)?);
     let logs = one.dir.with_extension("server");
-    std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
+    std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed_step(logs.display(), e))?;
     let target = provision(spec, one, &logs)?;
     let mut context = RunContext::new(one, target, logs.join("data"));
     let made = match load {
@@ -97,7 +97,7 @@ fn stand(
     };
     one.put_away(&logs);
     match made {
-        Ok(summary) if !one.control.stopping() => context.leave(spec).map(|()| summary),
+        Ok(summary) if !one.control.is_stopping() => context.leave(spec).map(|()| summary),
         made => {
             context.end(spec, &mut SharedServers::default())?;
             made.and(Err(Failed::Interrupted))
@@ -112,7 +112,7 @@ fn provision(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Provisi
     }
     let Some(server) = &spec.server else { return Err(Failed::other("server: nothing is described")) };
     let work_dir = one.experiment_dir.join("standing");
-    std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed(work_dir.display(), e))?;
+    std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed_step(work_dir.display(), e))?;
     let mut volume = Volume::here(spec, server, one.experiment_dir, one.machine)?;
     let own = secured(server)?;
     let preparation = FaultPreparation::default();

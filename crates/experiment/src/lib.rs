@@ -93,7 +93,7 @@ pub fn run_experiment(
         hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told, &context.control)
     };
     match hook("before_experiment", &base.hooks.before_experiment) {
-        Err(_) if context.control.stopping() => {
+        Err(_) if context.control.is_stopping() => {
             directory.note(Entry::End { status: "interrupted".into() })?;
             return Ok(ExperimentEnding::Interrupted);
         }
@@ -107,9 +107,9 @@ pub fn run_experiment(
             let work_dir = directory.path().join("host");
             std::fs::create_dir_all(&work_dir)
                 .map_err(|error| DirectoryError::Io { path: work_dir.clone(), error })?;
-            let tuned = tuning::apply(&base.host, &machine, &work_dir, false);
+            let tuned = tuning::apply_settings(&base.host, &machine, &work_dir, false);
             tracing::info!(asked = ?base.host, done = tuned.is_ok(), "settings of this host are changed for the experiment");
-            Some(tuned.map_err(|e| LocalError::failed("host", e))?)
+            Some(tuned.map_err(|e| LocalError::failed_step("host", e))?)
         }
     };
     let mut shared = SharedServers::on(context.persistent);
@@ -118,7 +118,7 @@ pub fn run_experiment(
     let ending = all_runs(plan, directory, context, &machine, &mut shared, watcher);
     let ended = shared.end();
     if let Some(tuned) = tuned {
-        tuned.revert().map_err(|e| LocalError::failed("host", e))?;
+        tuned.revert_settings().map_err(|e| LocalError::failed_step("host", e))?;
     }
     let hooks = &base.hooks;
     let done = hooks::run(
@@ -165,7 +165,7 @@ fn all_runs(
     for planned in &plan.runs {
         let cell = &plan.cells[planned.cell];
         while let Some(point) = next_point(cell, planned.repetition, &directory.ended) {
-            if context.control.stopping() {
+            if context.control.is_stopping() {
                 return Ok(ExperimentEnding::Interrupted);
             }
             watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
@@ -305,7 +305,7 @@ fn leftovers(path: &Path) -> Leftovers {
 /// [`clean_up`] puts them back.
 pub fn left_behind(path: &Path) -> usize {
     let found = leftovers(path);
-    found.pods.len() + found.journals.iter().map(|journal| undo::pending(journal)).sum::<usize>()
+    found.pods.len() + found.journals.iter().map(|journal| undo::count_pending(journal)).sum::<usize>()
 }
 
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
@@ -318,14 +318,14 @@ pub fn clean_up(path: &Path) -> CleanupReport {
         cleaned.take_pods(clean_pods(path, journal));
     }
     for journal in &found.journals {
-        let done = undo::revert(journal, &Machine::default());
+        let done = undo::revert_journal(journal, &Machine::default());
         let words = |count| format!("{}: {count} things put back", journal.display());
         cleaned.take(done.map(|count| Some(count).filter(|count| *count > 0).map(words)));
     }
     // A server that could not be ended still stands.
     if cleaned.left().is_empty() {
         let forgotten =
-            persistent_servers::forget(path).map_err(|error| LocalError::failed(path.display(), error));
+            persistent_servers::forget(path).map_err(|error| LocalError::failed_step(path.display(), error));
         cleaned.take(forgotten.map(|were| were.then(|| "its servers no longer stand".into())));
     }
     cleaned
@@ -366,7 +366,7 @@ pub fn listed() -> Vec<ListedJournal> {
     let machine = Machine::default();
     let of = |journal: PathBuf| {
         let is_of_pods = trusted::is_of_pods(&journal.file_name().unwrap_or_default().to_string_lossy());
-        let pending = if is_of_pods { 1 } else { undo::pending(&journal) };
+        let pending = if is_of_pods { 1 } else { undo::count_pending(&journal) };
         let above = || journal.ancestors().skip(1).take(6);
         let standing = above().map(Path::to_owned).find(|folder| persistent_servers::stand_in(folder));
         // A dyno in another container holds the lock, though its process is not seen here.
@@ -378,7 +378,7 @@ pub fn listed() -> Vec<ListedJournal> {
         };
         ListedJournal { journal, pending, state }
     };
-    registry::journals(&machine).into_iter().map(of).filter(|one| one.pending > 0).collect()
+    registry::list_journals(&machine).into_iter().map(of).filter(|one| one.pending > 0).collect()
 }
 
 /// Puts back what dynos that were killed have left, wherever their directories are. Servers that stand on purpose stay.
@@ -390,7 +390,7 @@ pub fn clean_up_listed() -> CleanupReport {
         if trusted::is_of_pods(&one.journal.file_name().unwrap_or_default().to_string_lossy()) {
             cleaned.take_pods(clean_pods(folder, &one.journal));
         } else {
-            let done = undo::revert(&one.journal, &Machine::default());
+            let done = undo::revert_journal(&one.journal, &Machine::default());
             cleaned.take(done.map(|count| Some(format!("{shown}: {count} things put back"))));
         }
     }
@@ -437,7 +437,7 @@ impl CleanupReport {
 /// Removes the objects of a journal with the program and the credentials of the experiment itself.
 fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     let refused = |why: String| LocalError::Refused(format!("{}: {why}", journal.display()));
-    trusted::directory(path)?;
+    trusted::check_directory(path)?;
     if !registry::has_path(&Machine::default(), journal) {
         let why = "is not in the list of journals that your dyno has begun on this host, so that nothing in a cluster is removed";
         return Err(LocalError::Untrusted(format!("{}: {why}", journal.display())));
@@ -450,5 +450,5 @@ fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     let plan = dyno_config::experiment::read_plan(&text, &record.path, &sets.collect::<Vec<_>>())
         .map_err(|e| refused(e.to_string()))?;
     let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
-    dyno_hosts::kubernetes::run_pods::clean(journal, &known, &record.cwd)
+    dyno_hosts::kubernetes::run_pods::clean_leftovers(journal, &known, &record.cwd)
 }

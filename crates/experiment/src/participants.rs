@@ -90,7 +90,7 @@ fn share(host: Named) -> HostPlan {
 impl Participants<'_> {
     /// The hosts, those of workers first. `shared` are cores of this host that both servers and workers run on.
     pub fn list(&self, shared: &BTreeSet<usize>) -> Vec<HostPlan> {
-        let (nodes, servers) = self.target.pods().map(|pods| pods.placed()).unwrap_or_default();
+        let (nodes, servers) = self.target.pods().map(|pods| pods.placed_nodes()).unwrap_or_default();
         let mut all = self.clients(&nodes);
         all.extend(self.servers());
         all.extend(servers.iter().map(|(node, pods)| server_node(node, pods)));
@@ -117,7 +117,7 @@ impl Participants<'_> {
         let named = workers.map(|(at, host, seen, load)| match host {
             Some(name) => self.client(at, (&name, nodes.get(&name)), role, (seen, load)),
             None => {
-                let mut plan = HostPlan::local(self.environment, role);
+                let mut plan = HostPlan::local_host(self.environment, role);
                 plan.workers = vec![at];
                 plan.host.spins = self.spec.client.wait.does_spin(false);
                 Named { boot_id: boot_id_of(self.environment), plan, ..Named::default() }
@@ -185,7 +185,7 @@ impl Participants<'_> {
             OwnedResources::Remote(_) | OwnedResources::Pods(..) => false,
         };
         if here {
-            let plan = HostPlan::local(self.environment, HostRole::Server);
+            let plan = HostPlan::local_host(self.environment, HostRole::Server);
             all.push(Named { boot_id: boot_id_of(self.environment), plan, ..Named::default() });
         }
         all

@@ -69,18 +69,18 @@ impl PersistentServers {
         let path = directory.join(FILE);
         let text = match files::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|e| LocalError::failed(path.display(), e))?,
+            read => read.map_err(|e| LocalError::failed_step(path.display(), e))?,
         };
         let read: PersistentServers =
-            serde_json::from_slice(&text).map_err(|e| LocalError::failed(path.display(), e))?;
+            serde_json::from_slice(&text).map_err(|e| LocalError::failed_step(path.display(), e))?;
         Ok(Some(PersistentServers { directory: directory.to_owned(), ..read }))
     }
 
     pub(super) fn write(&self) -> Result<(), LocalError> {
         let path = self.directory.join(FILE);
-        let text = serde_json::to_vec_pretty(self).map_err(|e| LocalError::failed(path.display(), e))?;
+        let text = serde_json::to_vec_pretty(self).map_err(|e| LocalError::failed_step(path.display(), e))?;
         // There may be a password in it.
-        dyno_localhost::trusted::write(&path, &text).map_err(|e| LocalError::failed(path.display(), e))
+        dyno_localhost::trusted::write(&path, &text).map_err(|e| LocalError::failed_step(path.display(), e))
     }
 
     /// The StatefulSets of servers in pods.
@@ -170,7 +170,7 @@ impl PersistentServers {
 }
 
 fn runs(process: &StartedProcess) -> bool {
-    process::started(&Machine::default(), process.pid) == Some(process.started)
+    process::start_ticks(&Machine::default(), process.pid) == Some(process.started)
 }
 
 /// Returns whether two ways lead to one namespace.

@@ -73,7 +73,7 @@ impl ProvisionedTarget {
         server: Server,
         volume: Option<Volume>,
     ) -> Self {
-        let (uris, taken) = (server.uris(), server.cores());
+        let (uris, taken) = (server.client_uris(), server.given_cores());
         let preparation = FaultPreparation::default();
         let owned = DescribedServer { spec: spec.clone(), own, preparation, server, copied: false };
         ProvisionedTarget {
@@ -102,12 +102,13 @@ impl ProvisionedTarget {
                     (of_volume, run, seconds),
                     experiment_dir,
                 )?;
-                owned.server.leave();
+                owned.server.leave_running();
                 Ok(())
             }
             OwnedResources::Pods(Some(own), pods) => {
-                let facts = pods.facts();
-                let persistent = pods.leave().map_err(|e| LocalError::failed("kubernetes", e))?;
+                let facts = pods.pod_facts();
+                let persistent =
+                    pods.leave_servers().map_err(|e| LocalError::failed_step("kubernetes", e))?;
                 note_pods(spec, (&own, persistent, facts), (of_volume, run, seconds, counted), experiment_dir)
             }
             _ => Err(Failed::other("there is nothing to leave")),
@@ -124,30 +125,30 @@ fn note(
     experiment_dir: &Path,
 ) -> Result<(), Failed> {
     let machine = Machine::default();
-    let version = server.facts().get("version").cloned().unwrap_or_default();
+    let version = server.server_facts().get("version").cloned().unwrap_or_default();
     let key = key(spec, described, &version)?;
     let loaded = match (of_volume, seconds) {
         (None, Some(seconds)) => {
-            let count = server.counted().map_err(of_server)?;
+            let count = server.count_records().map_err(of_server)?;
             Some(volumes::record(key.clone(), count, run, seconds)?)
         }
         (loaded, _) => loaded,
     };
     let process = |(name, pid): (String, u32)| StartedProcess {
-        started: process::started(&machine, pid).unwrap_or(0),
+        started: process::start_ticks(&machine, pid).unwrap_or(0),
         name,
         pid,
     };
-    let facts = server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value));
+    let facts = server.server_facts().into_iter().map(|(key, value)| (format!("server.{key}"), value));
     let persistent = PersistentServers {
         directory: experiment_dir.to_owned(),
         described: described.clone(),
         secured: secured.clone(),
         key,
-        uris: server.uris(),
-        sockets: server.sockets(),
-        processes: server.processes().into_iter().map(process).collect(),
-        cores: server.cores(),
+        uris: server.client_uris(),
+        sockets: server.process_sockets(),
+        processes: server.running_processes().into_iter().map(process).collect(),
+        cores: server.given_cores(),
         facts: facts.collect(),
         since: jiff::Timestamp::now().to_string(),
         loaded,

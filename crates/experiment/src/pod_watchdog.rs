@@ -36,8 +36,9 @@ impl<'a> WatchedObserver<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, LocalError> {
         let pods = target.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
-        let watchdog = pods.map(|pods| PodWatchdog::post(move || pods.died(), pool.cut_short()));
-        let watchdog = watchdog.transpose().map_err(|e| LocalError::failed("cannot start a thread", e))?;
+        let watchdog = pods.map(|pods| PodWatchdog::post(move || pods.describe_death(), pool.cut_short()));
+        let watchdog =
+            watchdog.transpose().map_err(|e| LocalError::failed_step("cannot start a thread", e))?;
         Ok(WatchedObserver { observer, watchdog })
     }
 }
@@ -86,7 +87,7 @@ impl PodWatchdog {
             let mut wait = FIRST;
             while bad.recv().is_ok() {
                 if let Some(why) = look() {
-                    return cut_short.say(why);
+                    return cut_short.cut_for(why);
                 }
                 match quiet_for(&bad, wait) {
                     None => return,
@@ -158,10 +159,10 @@ mod tests {
         };
         let watchdog = PodWatchdog::post(look, cut_short.clone()).unwrap();
         let end = Instant::now() + Duration::from_secs(60);
-        assert_eq!(cut_short.take(), None);
+        assert_eq!(cut_short.take_reason(), None);
         let found = loop {
             watchdog.ask();
-            match cut_short.take() {
+            match cut_short.take_reason() {
                 None if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
                 found => break found,
             }

@@ -77,7 +77,7 @@ fn noted(experiment_dir: &Path, name: &str) -> Result<PathBuf, LocalError> {
 }
 
 fn unreachable(why: impl Into<Cause>) -> Failed {
-    Failed::unreachable(LocalError::failed("kubernetes", why))
+    Failed::unreachable(LocalError::failed_step("kubernetes", why))
 }
 
 /// An agent beside each worker; the first sees to it that the servers are one.
@@ -101,7 +101,7 @@ fn with_agents(
     let clients: Vec<ReachedHost> = pods.workers.iter().map(reached).collect();
     let beside = agents(&clients, work_dir)?;
     let uris = match (&own.server, beside.first()) {
-        (Some(server), Some(agent)) => agent.form(server, &pods.servers, made, control)?,
+        (Some(server), Some(agent)) => agent.form_cluster(server, &pods.servers, made, control)?,
         _ => own.target.iter().cloned().collect(),
     };
     let target = ProvisionedTarget::new(

@@ -7,7 +7,7 @@ use dyno_config::server::placement::{Placement, Policy};
 use dyno_config::tree::TreeError;
 use dyno_databases::spawn::{find_server, meant};
 use dyno_hosts::servers::engine_trial::{EngineTrial, try_engine};
-use dyno_hosts::servers::needs::{program, router, version_of};
+use dyno_hosts::servers::needs::{find_program, find_router, version_of};
 use dyno_hosts::servers::placement;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -60,7 +60,7 @@ pub struct MissingProgram {
 
 /// Cores and memory that cells ask for beyond this machine. One that does not tell its topology is not argued with.
 pub fn unmet_requirements(cells: &[MatrixCell], machine: &Machine) -> Vec<UnmetRequirement> {
-    let Ok(topology) = machine.topology() else { return Vec::new() };
+    let Ok(topology) = machine.machine_topology() else { return Vec::new() };
     let mut all: Vec<UnmetRequirement> = Vec::new();
     let mut known: Vec<(&Experiment, Vec<(bool, TreeError)>)> = Vec::new();
     for cell in cells {
@@ -97,7 +97,7 @@ fn of_cell(cell: &MatrixCell, topology: &Topology) -> Vec<(bool, TreeError)> {
     let server = spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty() && spec.kubernetes.is_none());
     if let Some(server) = server {
         let ports: Vec<u16> = (0..server.processes() as u16).map(|n| server.port.unwrap_or(0) + n).collect();
-        match placement::plan(&server.placement, topology, &ports) {
+        match placement::plan_placement(&server.placement, topology, &ports) {
             Ok(plans) => {
                 if let Some(beyond) = placement::beyond_memory(server, &plans, topology) {
                     let (key, refused) =
@@ -111,7 +111,7 @@ fn of_cell(cell: &MatrixCell, topology: &Topology) -> Vec<(bool, TreeError)> {
     }
     let pairs = spec.server.as_ref().map_or(1, |server| server.instances as usize);
     let workers = vec![0; pairs * spec.client.workers as usize];
-    match placement::plan(&spec.client.placement, topology, &workers) {
+    match placement::plan_placement(&spec.client.placement, topology, &workers) {
         Ok(plans) => of_client = listed(&spec.client.placement, &plans),
         Err(error) => errors.push(told(&key("client.placement", &spec.client.placement), bare(&error))),
     }
@@ -187,7 +187,7 @@ fn server_here(spec: &Experiment) -> Option<&ServerSpec> {
 /// What the version of a cell's program does not have. Asks the program for its version, once.
 fn absent_in_version(spec: &Experiment, machine: &Machine, known: &mut Versions) -> Option<String> {
     let server = server_here(spec).filter(|server| server.kind.server_rules().has_engines())?;
-    let program = program(server, machine).ok()?;
+    let program = find_program(server, machine).ok()?;
     let version = match known.get(&program) {
         Some(version) => version.clone(),
         None => {
@@ -208,7 +208,7 @@ pub fn missing_engines(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingPr
     let mut versions = BTreeMap::new();
     each(cells, |spec| {
         let server = server_here(spec).filter(|server| server.kind.server_rules().has_engines())?;
-        let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
+        let (engine, program) = (server.engine.as_ref()?, find_program(server, machine).ok()?);
         // It is reported already, and need not be started for that.
         if absent_in_version(spec, machine, &mut versions).is_some() {
             return None;
@@ -246,7 +246,7 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         return None;
     }
     if let Some(server) = &spec.server {
-        let missing = program(server, machine).and(router(server, machine)).err()?.to_string();
+        let missing = find_program(server, machine).and(find_router(server, machine)).err()?.to_string();
         return Some(format!(
             "{}: {}; --set server.program=PATH names a program, --set server.kind=KIND another server",
             missing.trim_end_matches(" (program: names one)"),

@@ -91,7 +91,7 @@ fn here(
     let uri = match uri.contains("{dir}") {
         true => {
             let data = work_dir.join("data");
-            std::fs::create_dir_all(&data).map_err(|e| LocalError::failed(data.display(), e))?;
+            std::fs::create_dir_all(&data).map_err(|e| LocalError::failed_step(data.display(), e))?;
             uri.replace("{dir}", &data.display().to_string())
         }
         false => uri,
@@ -110,7 +110,7 @@ fn described(
 ) -> Result<ProvisionedTarget, Failed> {
     let mut running = shared.server.take();
     let proxied = by_proxies(spec, machine);
-    let preparation = FaultPreparation::of(&spec.faults, &proxied);
+    let preparation = FaultPreparation::for_faults(&spec.faults, &proxied);
     let other = |running: &DescribedServer| running.spec != *server || running.preparation != preparation;
     if running.as_ref().is_some_and(|running| other(running) || spec.server_lifetime == Lifetime::Run) {
         // The run describes another server: this one's time is over.
@@ -121,11 +121,11 @@ fn described(
     let mut volume = Volume::here(spec, server, experiment_dir, machine)?;
     let described = match running {
         Some(mut running) => {
-            if let Some(died) = running.server.died() {
+            if let Some(died) = running.server.describe_death() {
                 return Err(Failed::other(format!("server: {died}")));
             }
             if running.copied {
-                running.server.restore().map_err(of_server)?;
+                running.server.restore_snapshot().map_err(of_server)?;
             }
             if server.drop_caches {
                 running.server.drop_caches().map_err(of_server)?;
@@ -140,7 +140,7 @@ fn described(
                     fresh(experiment_dir, shared.made)
                 }
             };
-            std::fs::create_dir_all(&folder).map_err(|e| LocalError::failed(folder.display(), e))?;
+            std::fs::create_dir_all(&folder).map_err(|e| LocalError::failed_step(folder.display(), e))?;
             let own = secured(server)?;
             let fills = volume.as_ref().is_some_and(|volume| !volume.is_full() && !is_still(&own));
             let loads = (own.data.snapshot || fills) && spec.phases.load.when != When::Never;
@@ -156,7 +156,7 @@ fn described(
             })
         }
     };
-    let (uris, taken) = (described.server.uris(), described.server.cores());
+    let (uris, taken) = (described.server.client_uris(), described.server.given_cores());
     let mut target = ProvisionedTarget {
         volume,
         ..ProvisionedTarget::new(uris, taken, true, OwnedResources::Server(described))

@@ -124,14 +124,14 @@ impl ProvisionedTarget {
     /// Puts a proxy in front of every instance.
     pub(super) fn stand_between(&mut self) -> Result<(), LocalError> {
         let OwnedResources::Server(owned) = &self.owned else { return Ok(()) };
-        for (uri, socket) in self.uris.iter().zip(owned.server.sockets()) {
+        for (uri, socket) in self.uris.iter().zip(owned.server.process_sockets()) {
             if !uri.contains(&socket.to_string()) {
                 let words = format!("faults: a target is not at {socket}, where its server is");
                 return Err(LocalError::Failed(words));
             }
             let proxy = Proxy::start(socket);
             let step = || format!("a proxy in front of {socket}");
-            let proxy = proxy.map_err(|e| LocalError::failed(step(), e))?;
+            let proxy = proxy.map_err(|e| LocalError::failed_step(step(), e))?;
             self.proxies.push(proxy);
         }
         Ok(())
@@ -141,7 +141,7 @@ impl ProvisionedTarget {
     pub fn ways(&self) -> Vec<String> {
         let OwnedResources::Server(owned) = &self.owned else { return self.uris.clone() };
         let mut uris = self.uris.clone();
-        for ((uri, proxy), socket) in uris.iter_mut().zip(&self.proxies).zip(owned.server.sockets()) {
+        for ((uri, proxy), socket) in uris.iter_mut().zip(&self.proxies).zip(owned.server.process_sockets()) {
             *uri = uri.replacen(&socket.to_string(), &proxy.address().to_string(), 1);
         }
         uris
@@ -222,15 +222,15 @@ impl ProvisionedTarget {
             OwnedResources::Server(owned) => {
                 let proxies = self.proxies.iter().enumerate();
                 let proxies = proxies.map(|(i, proxy)| (format!("proxy.{}", i + 1), proxy.words()));
-                let facts = owned.server.facts().into_iter();
+                let facts = owned.server.server_facts().into_iter();
                 facts.map(|(key, value)| (format!("server.{key}"), value)).chain(proxies).collect()
             }
-            OwnedResources::Pods(_, pods) => pods.facts(),
+            OwnedResources::Pods(_, pods) => pods.pod_facts(),
             OwnedResources::Remote(all) => {
                 let mut facts = BTreeMap::new();
                 for one in all {
                     // A host that is lost says nothing any more.
-                    let (told, _) = one.facts().unwrap_or_default();
+                    let (told, _) = one.server_facts().unwrap_or_default();
                     let name = one.agent().name();
                     facts
                         .extend(told.into_iter().map(|(key, value)| (format!("server-{name}.{key}"), value)));
@@ -249,7 +249,7 @@ impl ProvisionedTarget {
             // Those of other hosts are watched there.
             OwnedResources::Nothing | OwnedResources::Remote(_) | OwnedResources::Pods(..) => Vec::new(),
             OwnedResources::Temporary(server) => vec![(server.kind().to_owned(), server.pid().into())],
-            OwnedResources::Server(owned) => owned.server.watched(),
+            OwnedResources::Server(owned) => owned.server.watched_processes(),
         }
     }
 
@@ -261,9 +261,9 @@ impl ProvisionedTarget {
         match &mut self.owned {
             OwnedResources::Nothing => None,
             OwnedResources::Temporary(server) => server.died(),
-            OwnedResources::Server(owned) => owned.server.died(),
-            OwnedResources::Pods(_, pods) => pods.server_pods().died(),
-            OwnedResources::Remote(all) => all.iter().find_map(|one| match one.facts() {
+            OwnedResources::Server(owned) => owned.server.describe_death(),
+            OwnedResources::Pods(_, pods) => pods.server_pods().describe_death(),
+            OwnedResources::Remote(all) => all.iter().find_map(|one| match one.server_facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.agent().name())),
                 Err(error) => Some(error.to_string()),
             }),
@@ -273,7 +273,7 @@ impl ProvisionedTarget {
     /// Why the server is no longer there, after something has failed.
     pub fn cause(&mut self) -> Option<String> {
         match &self.owned {
-            OwnedResources::Pods(_, pods) => pods.server_pods().cause(),
+            OwnedResources::Pods(_, pods) => pods.server_pods().failure_cause(),
             _ => self.died(),
         }
     }
@@ -321,10 +321,10 @@ impl ProvisionedTarget {
         match &mut self.owned {
             OwnedResources::Server(owned) if owned.spec.data.snapshot => {
                 owned.copied = true;
-                owned.server.snapshot().map_err(of_server)
+                owned.server.take_snapshot().map_err(of_server)
             }
             OwnedResources::Remote(all) => {
-                all.iter().try_for_each(|one| one.loaded(control).map_err(of_server))
+                all.iter().try_for_each(|one| one.keep_loaded(control).map_err(of_server))
             }
             _ => Ok(()),
         }
@@ -335,14 +335,16 @@ impl ProvisionedTarget {
         // Agents end before what they watch, and the way to pods before the pods.
         drop((self.beside, self.clients));
         match self.owned {
-            OwnedResources::Pods(_, pods) => pods.remove().map_err(|e| LocalError::failed("kubernetes", e)),
+            OwnedResources::Pods(_, pods) => {
+                pods.remove_all().map_err(|e| LocalError::failed_step("kubernetes", e))
+            }
             OwnedResources::Nothing | OwnedResources::Temporary(_) => Ok(()),
             OwnedResources::Remote(all) => {
                 let ended: Vec<_> = all.into_iter().map(RemoteServer::stop).collect();
                 ended.into_iter().collect::<Result<Vec<()>, _>>().map(drop).map_err(of_server)
             }
             OwnedResources::Server(mut owned) => match spec.server_lifetime {
-                Lifetime::Shared if owned.server.died().is_none() => {
+                Lifetime::Shared if owned.server.describe_death().is_none() => {
                     shared.server = Some(owned);
                     Ok(())
                 }

@@ -7,7 +7,7 @@ use dyno_localhost::error::LocalError;
 /// So many random bytes as hexadecimal digits.
 pub(super) fn random(count: usize) -> Result<String, Failed> {
     let mut bytes = vec![0; count];
-    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed("no random numbers", e))?;
+    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed_step("no random numbers", e))?;
     Ok(hex::encode(bytes))
 }
 

@@ -22,18 +22,18 @@ pub(super) fn provision_remote(
     (work_dir, experiment_dir): (&Path, &Path),
     control: &Arc<Control>,
 ) -> Result<ProvisionedTarget, Failed> {
-    let preparation = FaultPreparation::of(&spec.faults, &[]);
+    let preparation = FaultPreparation::for_faults(&spec.faults, &[]);
     let mut all: Vec<(RemoteServer, ServerSpec)> = Vec::new();
     for host in hosts {
         let address = server.address.map_or_else(|| host.address(), Ok)?;
         let own = secured(&ServerSpec { address: Some(address), ..server.clone() })?;
-        all.push((RemoteServer::of(host.agent(work_dir)?), own));
+        all.push((RemoteServer::of_agent(host.agent(work_dir)?), own));
     }
     let agents: Vec<_> = all.iter().map(|(one, _)| one.agent()).collect();
     let mut volume = Volume::elsewhere(spec, server, &agents, experiment_dir)?;
     let why = match start(&mut all, &preparation, volume.as_ref(), control) {
         Ok(()) => counted(&all, volume.as_ref(), control)?,
-        Err(why) if control.stopping() || !volume.as_ref().is_some_and(Volume::is_full) => {
+        Err(why) if control.is_stopping() || !volume.as_ref().is_some_and(Volume::is_full) => {
             return Err(why.into());
         }
         Err(why) => Some(format!("no server starts with its data: {why}")),
@@ -71,7 +71,7 @@ fn counted(
     let Some(volume) = volume.filter(|volume| volume.is_full()) else { return Ok(None) };
     let mut count = 0;
     for (one, _) in all {
-        count += one.counted(control)?;
+        count += one.count_records(control)?;
     }
     Ok(volume.miscounted(count))
 }

@@ -26,7 +26,7 @@ use dyno_rundir::log as run_log;
 use dyno_rundir::schema::Summary;
 use dyno_session::collection_stats::CollectionStats;
 use dyno_session::conductor::Conductor;
-use dyno_session::cores::left;
+use dyno_session::cores::cores_left;
 use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::{Prepared, Work};
 use dyno_types::child;
@@ -98,8 +98,9 @@ impl<'a> RunContext<'a> {
         let pool = WorkerPool::start(specs, &self.run.control).map_err(|error| self.with_cause(error.into()));
         let mut pool = pool?;
         pool.taking_part = [true, false].map(|loads| spec.taking_part(loads, of));
-        pool.collection_stats = CollectionStats::of(self.with_collections(spec)?);
-        let prepared = pool.prepare(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
+        pool.collection_stats = CollectionStats::of_targets(self.with_collections(spec)?);
+        let prepared =
+            pool.prepare_targets(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
         self.pool = Some(pool);
         Ok(prepared)
     }
@@ -201,7 +202,7 @@ impl<'a> RunContext<'a> {
         };
         let pacing = work.load()?.map_or(Pacing::Closed { think_ns: 0 }, |job| job.pacing);
         let summary = self.finish(conductor, &ended, &pacing)?;
-        if run.control.stopping() {
+        if run.control.is_stopping() {
             return Err(Failed::Interrupted);
         }
         // Messages that follow are of the run that measures.
@@ -223,7 +224,7 @@ impl<'a> RunContext<'a> {
         let plan = run.session_plan(spec, work.as_ref(), &pool)?;
         let mut conductor = run.begin(&run.dir, tree, work.as_ref(), &pool, self.facts(&pool)?, plan)?;
         let phases = |own: &mut Self, session: &mut RunSession<'_>, observer: &mut dyn Observer| {
-            own.phases(spec, work.as_ref(), pool.whereabouts(), session, logs, observer)
+            own.phases(spec, work.as_ref(), pool.worker_places(), session, logs, observer)
         };
         let made = self.conduct(spec, &pool, &mut conductor, observer, phases);
         let (ended, series) = made.map_err(|failed| match failed {
@@ -234,7 +235,7 @@ impl<'a> RunContext<'a> {
         // A worker that was lost says nothing any more.
         let facts = self.facts(&pool).unwrap_or_else(|_| self.target.facts());
         let session = &mut conductor.session;
-        if let Some(writer) = session.writer() {
+        if let Some(writer) = session.run_writer() {
             died.iter().for_each(|words| writer.write_event("server", words));
             // Counters of limits say most at the end.
             writer.update_run(|run| run.facts.extend(facts));
@@ -242,7 +243,7 @@ impl<'a> RunContext<'a> {
                 let skew = format!("{:.3} ms", skew_ns as f64 / 1e6);
                 writer.update_run(|run| drop(run.facts.insert("workers.start_skew".into(), skew)));
             }
-            for (worker, clock) in pool.clocks() {
+            for (worker, clock) in pool.worker_clocks() {
                 let (offset, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
                 writer.update_run(|run| {
                     run.facts
@@ -251,7 +252,7 @@ impl<'a> RunContext<'a> {
             }
         }
         if let Some((bytes, memory)) = self.data_and_memory(spec) {
-            session.data(bytes, memory);
+            session.note_data_size(bytes, memory);
         }
         let summary = self.finish(conductor, &ended, &work.measure()?.pacing)?;
         match died {
@@ -279,7 +280,7 @@ impl<'a> RunContext<'a> {
         });
         if let Err(failed) = &made {
             let reason = (!matches!(failed, Failed::Interrupted)).then(|| failed.to_string());
-            conductor.failed(reason.as_deref());
+            conductor.note_failure(reason.as_deref());
         }
         made
     }
@@ -308,7 +309,7 @@ impl<'a> RunContext<'a> {
     ) -> Result<(EndedPhase, SuccessSeries), Failed> {
         let pairs = self.target.uris.len();
         match self.run.load(spec, work, pairs, session, logs, observer)? {
-            Some(ended) if !self.run.control.stopping() => {
+            Some(ended) if !self.run.control.is_stopping() => {
                 self.target.loaded(spec, (&self.run.dir, ended.phase.seconds), &self.run.control)?;
             }
             Some(_) => {}
@@ -318,7 +319,7 @@ impl<'a> RunContext<'a> {
             volume.used()?;
             let words = volume.words();
             tracing::info!(volume = words, "it is known what the servers begin with");
-            session.writer().into_iter().for_each(|writer| writer.write_event("volume", &words));
+            session.run_writer().into_iter().for_each(|writer| writer.write_event("volume", &words));
         }
         let reach = self.target.reach(workers, logs, &self.run.control);
         self.run.measured(spec, work, pairs, session, reach, observer)
@@ -336,8 +337,8 @@ impl<'a> RunContext<'a> {
     fn facts(&self, pool: &WorkerPool) -> Result<BTreeMap<String, String>, Failed> {
         let mut facts = pool.facts.clone();
         facts.extend(self.target.facts());
-        for (number, (confined, pid)) in self.confined.iter().zip(pool.pids()).enumerate() {
-            let own = confined.facts(pid)?;
+        for (number, (confined, pid)) in self.confined.iter().zip(pool.worker_pids()).enumerate() {
+            let own = confined.kernel_facts(pid)?;
             facts.extend(own.into_iter().map(|(key, value)| (format!("worker-{number}.{key}"), value)));
             for lost in &confined.lost {
                 facts.insert(format!("worker-{number}.lost"), lost.clone());
@@ -376,7 +377,7 @@ impl<'a> RunContext<'a> {
         }
         let target = &self.target;
         let (local, taken) = (target.local, target.taken.clone());
-        let free = left(affinity::allowed_cores(), &taken, local);
+        let free = cores_left(affinity::allowed_cores(), &taken, local);
         let (uris, pairs) = (target.ways(), target.uris.len());
         let mut specs = Vec::new();
         self.shared_cores.clear();
@@ -457,15 +458,15 @@ impl<'a> RunContext<'a> {
         }
         let count = pairs * client.workers as usize;
         let work_dir = logs.join(format!("worker-{index}"));
-        std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed(work_dir.display(), e))?;
+        std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed_step(work_dir.display(), e))?;
         let go_on = client.if_not_permitted == IfNotPermitted::Continue;
         let asked = (&client.placement, &client.limits);
         let folder = if self.data.is_dir() { &self.data } else { logs };
         let confined = Confinement::new(asked, (index, count), (&work_dir, folder), self.run.machine, go_on);
-        let confined = confined.map_err(|e| LocalError::failed("client", e))?;
-        tracing::info!(worker = index + 1, cores = ?confined.cores(), lost = ?confined.lost, "a worker has its placement");
-        let command = confined.command(self.run.program, &words);
-        let cores = confined.cores();
+        let confined = confined.map_err(|e| LocalError::failed_step("client", e))?;
+        tracing::info!(worker = index + 1, cores = ?confined.confined_cores(), lost = ?confined.lost, "a worker has its placement");
+        let command = confined.confined_command(self.run.program, &words);
+        let cores = confined.confined_cores();
         self.confined.push(confined);
         Ok((command, cores))
     }
@@ -478,7 +479,7 @@ fn log_path(logs: &Path, instance: usize, number: usize) -> PathBuf {
 
 fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), Failed> {
     let path = log_path(logs, instance, number);
-    let file = std::fs::File::create(&path).map_err(|e| LocalError::failed(path.display(), e))?;
+    let file = std::fs::File::create(&path).map_err(|e| LocalError::failed_step(path.display(), e))?;
     Ok((path, Stdio::from(file)))
 }
 

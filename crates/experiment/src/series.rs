@@ -71,7 +71,7 @@ impl Observer for Watched<'_> {
     fn second(&mut self, progress: &PhaseProgress<'_>) {
         if progress.phase == "measure" {
             let begin = progress.elapsed_s - 1.0 - self.series.warmup_s;
-            self.series.seconds.push((begin.max(0.0), progress.last.completed()));
+            self.series.seconds.push((begin.max(0.0), progress.last.count_completed()));
         }
         self.observer.second(progress);
     }

@@ -73,7 +73,7 @@ impl OneRun<'_> {
         let directory = RunDirectory { path: dir, settings, facts, scale: Scale::Ns64 };
         let begun =
             Conductor::begin(plan, Some(directory), pool, self.environment.clone(), self.control.clone());
-        Ok(begun.map_err(|e| LocalError::failed("cannot write the run directory", e))?)
+        Ok(begun.map_err(|e| LocalError::failed_step("cannot write the run directory", e))?)
     }
 
     /// The load phase, if there is something to load.
@@ -101,12 +101,12 @@ impl OneRun<'_> {
         let ended = session.run_workers("load", &[job], observer);
         traces.end(session);
         let ended = ended?;
-        let lost = session.lost();
+        let lost = session.lost_workers();
         if !lost.is_empty() {
             return Err(Failed::other(format!("the load was cut short: {}", lost.join("; "))));
         }
-        let failed = ended.totals.failed();
-        if failed > 0 && !self.control.stopping() {
+        let failed = ended.totals.count_failed();
+        if failed > 0 && !self.control.is_stopping() {
             let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
             // MongoDB's code of a key that is there already, by itself or behind its name.
             let head = first.split(": ").next().unwrap_or_default();
@@ -140,7 +140,7 @@ impl OneRun<'_> {
         if let Some(pause) = &spec.phases.pause {
             self.pause(Duration::from_nanos(pause.0));
         }
-        if self.control.stopping() {
+        if self.control.is_stopping() {
             return Err(Failed::Interrupted);
         }
         let hooks = &spec.hooks;
@@ -182,7 +182,7 @@ impl OneRun<'_> {
     /// Waits, but not longer than the user wants.
     fn pause(&self, length: Duration) {
         let end = std::time::Instant::now() + length;
-        while !self.control.stopping() {
+        while !self.control.is_stopping() {
             let left = end.saturating_duration_since(std::time::Instant::now());
             if left.is_zero() {
                 return;
@@ -197,7 +197,7 @@ fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
     let operations = job.end.operations.map(|n| n * pairs as u64);
     let end = End { operations, ..job.end };
     let all = vec![Job { end, ..job }; pairs];
-    parts::together(&all).ok_or_else(|| Failed::other("a run without targets"))
+    parts::join_jobs(&all).ok_or_else(|| Failed::other("a run without targets"))
 }
 
 /// Thresholds of the experiment and objectives of its search, checked against the workload's operations.

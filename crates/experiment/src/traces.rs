@@ -89,12 +89,14 @@ impl Traces {
         let clock = all.clock();
         session.on_epoch(move |epoch, warmup| clock.begin(epoch, warmup));
         // Without a run directory there is no place for what they print.
-        let Some(dir) = session.writer().map(|writer| writer.run_path().to_owned()) else { return Ok(all) };
+        let Some(dir) = session.run_writer().map(|writer| writer.run_path().to_owned()) else {
+            return Ok(all);
+        };
         for (at, trace) in wanted {
             let number = at + 1;
             let refuse = |source| TraceError { number, source };
             let program = trace.command.first().ok_or_else(|| refuse(TraceFailure::Empty))?;
-            if !program.contains('/') && Machine::default().find(program).is_none() {
+            if !program.contains('/') && Machine::default().find_program(program).is_none() {
                 return Err(refuse(TraceFailure::Absent(program.clone())));
             }
             let folder = dir.join("traces");
@@ -117,7 +119,7 @@ impl Traces {
     pub fn end(mut self, session: &mut RunSession<'_>) {
         let mut happened = self.finish();
         happened.sort_by_key(|(at, ..)| *at);
-        if let Some(writer) = session.writer() {
+        if let Some(writer) = session.run_writer() {
             happened.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
         }
     }
@@ -179,9 +181,9 @@ impl TraceWindow {
         let machine = Machine::default();
         let work_dir = self.folder.join(self.number.to_string());
         let journal = undo::Journal::open(&work_dir, &machine).ok().and_then(|mut journal| {
-            let started = process::started(&machine, child.id())?;
-            let (pid, session) = (child.id(), process::session(&machine, child.id()));
-            journal.add(undo::Undo::Process { pid, started, session }).ok()?;
+            let started = process::start_ticks(&machine, child.id())?;
+            let (pid, session) = (child.id(), process::session_of(&machine, child.id()));
+            journal.note_action(undo::Undo::Process { pid, started, session }).ok()?;
             Some(journal)
         });
         Ok((child, journal))

@@ -45,7 +45,7 @@ fn volume_info(name: &str, class: String, record: Option<Loaded>, parts: Vec<Vol
 
 /// Counts the running servers that were started in this folder.
 pub fn servers_running_in(work_dir: &Path) -> usize {
-    undo::running(&work_dir.join(undo::NAME), &Machine::default())
+    undo::count_running(&work_dir.join(undo::NAME), &Machine::default())
 }
 
 /// Volumes in a folder of this host, by name.
@@ -68,7 +68,7 @@ pub fn volumes_in(folder: &Path) -> Vec<VolumeInfo> {
                 })
                 .collect();
             parts.sort_by(|a, b| a.name.cmp(&b.name));
-            Some(volume_info(&name, "folder".into(), folders::look(&volume).record, parts))
+            Some(volume_info(&name, "folder".into(), folders::look_into(&volume).record, parts))
         })
         .collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -81,7 +81,7 @@ pub fn volumes_in(folder: &Path) -> Vec<VolumeInfo> {
 /// The cluster does not say.
 pub fn volumes_of_cluster(asked: &Kubernetes) -> Result<Vec<VolumeInfo>, KubectlError> {
     let mut all: Vec<VolumeInfo> = Vec::new();
-    for (name, class, record, part) in claims::all(&Kubectl::new(asked))? {
+    for (name, class, record, part) in claims::list_volumes(&Kubectl::new(asked))? {
         match all.iter_mut().find(|one| one.name == name) {
             Some(one) => one.parts.push(part),
             None => all.push(volume_info(&name, class, record, vec![part])),

@@ -80,7 +80,7 @@ pub(super) fn record(key: VolumeKey, count: u64, run: &Path, seconds: f64) -> Re
 }
 
 fn failed(name: &str, why: impl Into<Cause>) -> Failed {
-    LocalError::failed(format!("volume {name}"), why).into()
+    LocalError::failed_step(format!("volume {name}"), why).into()
 }
 
 impl Volume {
@@ -98,19 +98,19 @@ impl Volume {
         };
         if server.data.path.is_none() {
             std::fs::create_dir_all(&path)
-                .map_err(|e| failed(&asked.name, LocalError::failed(path.display(), e)))?;
+                .map_err(|e| failed(&asked.name, LocalError::failed_step(path.display(), e)))?;
         }
         let base = path.canonicalize();
         let base = base.map_err(|e| {
-            failed(&asked.name, LocalError::failed(format!("server.data.path: {}", path.display()), e))
+            failed(&asked.name, LocalError::failed_step(format!("server.data.path: {}", path.display()), e))
         })?;
-        let folder = folders::folder(&base, &asked.name);
+        let folder = folders::volume_folder(&base, &asked.name);
         let version = version_of(server, machine)?;
         Volume::decided(
             spec,
             server,
             &version,
-            folders::look(&folder),
+            folders::look_into(&folder),
             VolumePlace::Folder(folder),
             experiment_dir,
         )
@@ -126,8 +126,8 @@ impl Volume {
     ) -> Result<Option<Volume>, Failed> {
         let Some(asked) = &server.data.volume else { return Ok(None) };
         let kubectl = Kubectl::new(kubernetes);
-        let found = claims::look(&kubectl, &asked.name)
-            .map_err(|why| Failed::unreachable(LocalError::failed("kubernetes", why)))?;
+        let found = claims::look_at_volume(&kubectl, &asked.name)
+            .map_err(|why| Failed::unreachable(LocalError::failed_step("kubernetes", why)))?;
         let class = kubernetes.storage.as_ref().and_then(|storage| storage.class.clone());
         let at = VolumePlace::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
         // The version that a server says it has is not known before it runs: the image stands for it.
@@ -147,7 +147,7 @@ impl Volume {
         }
         let (mut folders, mut all, mut versions) = (Vec::new(), Vec::new(), BTreeSet::new());
         for host in hosts {
-            let (folder, found, version) = host.look(server)?;
+            let (folder, found, version) = host.look_at_volume(server)?;
             folders.push(folder);
             all.push(found);
             versions.insert(version);
@@ -245,10 +245,10 @@ impl Volume {
     pub fn clear(&self, control: &Control) -> Result<(), Failed> {
         match (&self.begin, &self.at) {
             (Begin::Empty(_), VolumePlace::Folder(folder)) if self.server.data.path.is_none() => {
-                folders::remove(folder).map_err(|e| failed(&self.asked.name, e))
+                folders::remove_volume(folder).map_err(|e| failed(&self.asked.name, e))
             }
             (Begin::Empty(_), VolumePlace::Claims(kubectl, _)) => {
-                claims::remove(kubectl, &self.asked.name, control)
+                claims::remove_volume(kubectl, &self.asked.name, control)
                     .map_err(|why| failed(&self.asked.name, why))
             }
             _ => Ok(()),
@@ -269,11 +269,11 @@ impl Volume {
         let name = self.asked.name.clone();
         let broken = |e: LocalError| failed(&name, e);
         let VolumePlace::Folder(folder) = &self.at else { return Ok(()) };
-        let record = record(self.wanted.clone(), server.counted().map_err(broken)?, run, seconds)?;
-        server.keep(folder, &record).map_err(broken)?;
-        let count = server.counted().map_err(broken)?;
+        let record = record(self.wanted.clone(), server.count_records().map_err(broken)?, run, seconds)?;
+        server.keep_copy(folder, &record).map_err(broken)?;
+        let count = server.count_records().map_err(broken)?;
         if count != record.count {
-            folders::remove(folder).map_err(|e| failed(&name, e))?;
+            folders::remove_volume(folder).map_err(|e| failed(&name, e))?;
             let why = format!("{} were loaded, {count} are there now", record.count);
             return Err(failed(&name, why));
         }
@@ -290,8 +290,8 @@ impl Volume {
         let VolumePlace::Remote(folders) = &self.at else { return Ok(()) };
         let mut all = record(self.wanted.clone(), 0, run, seconds)?;
         for (server, folder) in servers.iter().zip(folders) {
-            let own = Loaded { count: server.counted(control)?, ..all.clone() };
-            server.keep(folder, &own, control)?;
+            let own = Loaded { count: server.count_records(control)?, ..all.clone() };
+            server.keep_volume(folder, &own, control)?;
             all.count += own.count;
         }
         self.filled(all)
@@ -301,7 +301,8 @@ impl Volume {
     pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), Failed> {
         let VolumePlace::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = record(self.wanted.clone(), count, run, seconds)?;
-        claims::mark(kubectl, &self.asked.name, &record).map_err(|why| failed(&self.asked.name, why))?;
+        claims::mark_loaded(kubectl, &self.asked.name, &record)
+            .map_err(|why| failed(&self.asked.name, why))?;
         self.filled(record)
     }
 
@@ -326,7 +327,7 @@ impl Volume {
             return Ok(());
         }
         record.used += 1;
-        claims::mark(kubectl, &self.asked.name, record).map_err(|why| failed(&self.asked.name, why))
+        claims::mark_loaded(kubectl, &self.asked.name, record).map_err(|why| failed(&self.asked.name, why))
     }
 
     /// Writes the experiment's note about it.
@@ -412,12 +413,12 @@ pub(super) fn start(
         return start(None, loads).map_err(of_server);
     };
     let why = match start(volume.source(), loads) {
-        Ok(started) => match started.counted().map(|count| volume.miscounted(count)) {
+        Ok(started) => match started.count_records().map(|count| volume.miscounted(count)) {
             Ok(None) => return Ok(started),
             Ok(Some(why)) => started.stop().map(|_| why).map_err(of_server)?,
             Err(error) => return Err(of_server(error)),
         },
-        Err(error) if control.stopping() => return Err(of_server(error)),
+        Err(error) if control.is_stopping() => return Err(of_server(error)),
         Err(error) => format!("no server starts with its data: {error}"),
     };
     volume.refuse(why);
@@ -435,7 +436,7 @@ pub(super) fn remove_own(experiment_dir: &Path) {
     for entry in std::fs::read_dir(own_folder(experiment_dir)).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "volume") {
             // An entry that cannot be removed does no harm.
-            let _ = folders::remove(&entry.path());
+            let _ = folders::remove_volume(&entry.path());
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn begin(
             continue;
         }
         let looked = target.map_err(TargetError::from);
-        match looked.and_then(|target| target.open_for_look(&|| control.stopping())) {
+        match looked.and_then(|target| target.open_for_look(&|| control.is_stopping())) {
             Ok(one) => opened.push(one),
             Err(why) => words.push(format!("database: {why}")),
         }
@@ -101,7 +101,7 @@ pub(super) fn begin(
             &opened.iter().filter_map(|one| server_process(one.as_ref())).collect::<Vec<_>>(),
         );
     }
-    processes.extend(numbered("worker", &pool.pids()));
+    processes.extend(numbered("worker", &pool.worker_pids()));
     let plan = WatchPlan {
         interval: Duration::from_nanos(monitors.interval.0),
         processes,
@@ -110,20 +110,20 @@ pub(super) fn begin(
         cores: Vec::new(),
     };
     let sources = watch_all(&opened);
-    let directory = session.writer().map(|writer| writer.run_path().to_owned());
+    let directory = session.run_writer().map(|writer| writer.run_path().to_owned());
     let watch = MonitorWatch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(WatchError::Here)?;
     let told: Vec<DeclaredProcess> =
-        opened.iter().filter_map(|one| DeclaredProcess::of(one.as_ref())).collect();
+        opened.iter().filter_map(|one| DeclaredProcess::of_target(one.as_ref())).collect();
     elsewhere(target, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
     if let Some(pods) = target.pods() {
-        match pods.watch(watch.sink()) {
-            Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(Box::new(kubelets))),
+        match pods.watch_pods(watch.remote_sink()) {
+            Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep_kubelets(Box::new(kubelets))),
             Err(why) => words.push(format!("server pods are not watched: {why}")),
         }
     }
-    session.watch(watch);
-    if let Some(writer) = session.writer() {
+    session.start_watch(watch);
+    if let Some(writer) = session.run_writer() {
         words.iter().for_each(|words| writer.write_event("monitor", words));
     }
     Ok(())
@@ -132,7 +132,7 @@ pub(super) fn begin(
 /// Ends the monitors of other hosts. An agent that is lost has been told of already.
 pub(super) fn end(target: &ProvisionedTarget) {
     for agent in target.remote_servers().iter().map(RemoteServer::agent).chain(&target.beside) {
-        let _ = agent.unwatch();
+        let _ = agent.end_watch();
     }
 }
 
@@ -176,7 +176,7 @@ fn elsewhere(
         };
         // One of those who can reach the databases asks them.
         let databases = if target.is_in_pods() && at == 0 { &target.uris[..] } else { &[] };
-        agent.watch(interval, &processes, (&told, &beside), databases, watch.sink())?;
+        agent.start_watch(interval, &processes, (&told, &beside), databases, watch.remote_sink())?;
         watch.mark_too(std::sync::Arc::new(agent.marker()));
     }
     Ok(())

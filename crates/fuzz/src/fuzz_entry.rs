@@ -4,7 +4,7 @@ use dyno_analysis::Condition;
 use dyno_compat_bexhoma::promql;
 use dyno_databases::registry;
 use dyno_db_mongodb::dns;
-use dyno_hosts::kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};
+use dyno_hosts::kubernetes::replace::{read_objects as objects_of_a_file, unknown_keys};
 use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;
 use dyno_rundir::monitor::{Kind, Recording};
@@ -23,10 +23,10 @@ pub fn dns_answer(data: &[u8]) {
 
 /// An exporter's answer by HTTP: what is whole stays so, whatever follows.
 pub fn http_answer(data: &[u8]) {
-    let Ok(Some(body)) = prometheus::answer(data) else { return };
+    let Ok(Some(body)) = prometheus::answer_body(data) else { return };
     assert!(body.len() <= data.len());
     let more = [data, b"x"].concat();
-    assert_eq!(prometheus::answer(&more).expect("it was whole"), Some(body));
+    assert_eq!(prometheus::answer_body(&more).expect("it was whole"), Some(body));
 }
 
 fn text(data: &[u8]) -> Option<&str> {

@@ -23,19 +23,21 @@ fn instances_on_consecutive_ports_come_and_go() {
     let ports = home.ports(&server);
     assert_eq!(ports, [ports[0], ports[0] + 1, ports[0] + 2]);
     for (i, port) in ports.iter().enumerate() {
-        assert_eq!(server.uris()[i], format!("redis://127.0.0.1:{port}"));
+        assert_eq!(server.client_uris()[i], format!("redis://127.0.0.1:{port}"));
         assert_eq!(redis(*port, &["CONFIG", "GET", "maxmemory"]), "maxmemory\n33554432");
         redis(*port, &["SET", "i", &i.to_string()]);
     }
     assert_eq!(redis(ports[2], &["GET", "i"]), "2", "each has data of its own");
-    let facts = server.facts();
+    let facts = server.server_facts();
     assert!(facts["version"].starts_with("Redis server v="), "{facts:?}");
     let command = &facts[&format!("redis-{}.command", ports[1])];
     assert!(command.contains("redis-server") && command.ends_with("redis.conf"), "{command}");
-    assert!(server.died().is_none() && server.cores().is_empty() && server.cgroups().is_empty());
-    let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
+    assert!(
+        server.describe_death().is_none() && server.given_cores().is_empty() && server.cgroups().is_empty()
+    );
+    let pids: Vec<u32> = server.running_processes().iter().map(|(_, pid)| *pid).collect();
     assert_eq!(pids.len(), 3);
-    let data = server.data();
+    let data = server.data_folders();
     server.stop().unwrap();
     home.assert_clear(&pids, &data);
     // Configuration and log stay for readers of the run.
@@ -87,12 +89,12 @@ fn a_server_that_dies_is_named_with_its_last_words() {
     home.assert_clear(&[], &[]);
 
     let mut server = start(&home, r#"{"kind": "redis", "instances": 2}"#).unwrap();
-    assert_eq!(server.died(), None);
-    let (name, pid) = server.processes()[1].clone();
+    assert_eq!(server.describe_death(), None);
+    let (name, pid) = server.running_processes()[1].clone();
     common::kill(pid);
-    let died = common::within(5, || server.died()).unwrap();
+    let died = common::within(5, || server.describe_death()).unwrap();
     assert!(died.contains(&name) && died.contains("signal: 9") && died.contains("Ready to accept"), "{died}");
-    assert!(server.died().is_some(), "it stays dead");
+    assert!(server.describe_death().is_some(), "it stays dead");
     server.stop().unwrap();
     home.assert_clear(&[], &[]);
 }
@@ -153,10 +155,11 @@ fn folders_are_used_in_turn() {
         names(&a).into_iter().partition(|name| name.starts_with('.'));
     assert_eq!((folders.len(), marks.len(), names(&b).len()), (2, 2, 2));
     assert!(folders.iter().all(|name| marks.contains(&format!(".{name}.dyno"))), "{folders:?}, {marks:?}");
-    assert!(server.data()[2].starts_with(a.path().canonicalize().unwrap()));
+    assert!(server.data_folders()[2].starts_with(a.path().canonicalize().unwrap()));
     // The append-only file is there.
     assert!(
-        server.data()[1].join("appendonlydir").exists() || server.data()[1].join("appendonly.aof").exists()
+        server.data_folders()[1].join("appendonlydir").exists()
+            || server.data_folders()[1].join("appendonly.aof").exists()
     );
     drop(server);
     assert_eq!((names(&a).len(), names(&b).len()), (0, 0));
@@ -169,23 +172,23 @@ fn a_snapshot_is_put_back_as_often_as_wanted() {
         let spec = format!(r#"{{"kind": "redis", "journal": {journal}, "data": {{"snapshot": true}}}}"#);
         let Some(mut server) = start(&home, &spec) else { return };
         let port = home.ports(&server)[0];
-        assert!(server.restore().unwrap_err().to_string().contains("no snapshot"));
+        assert!(server.restore_snapshot().unwrap_err().to_string().contains("no snapshot"));
         redis(port, &["SET", "k", "loaded"]);
-        server.snapshot().unwrap();
+        server.take_snapshot().unwrap();
         for cell in 0..2 {
             assert_eq!(redis(port, &["GET", "k"]), "loaded");
             redis(port, &["SET", "k", &cell.to_string()]);
             redis(port, &["SET", "more", "x"]);
-            server.restore().unwrap();
+            server.restore_snapshot().unwrap();
         }
         assert_eq!(redis(port, &["DBSIZE"]), "1");
-        let data = server.data();
+        let data = server.data_folders();
         server.stop().unwrap();
         home.assert_clear(&[], &data);
         assert!(!data[0].with_extension("snapshot").exists());
     }
     let mut server = start(&home, r#"{"kind": "redis"}"#).unwrap();
-    assert!(server.snapshot().unwrap_err().to_string().contains("not asked for"));
+    assert!(server.take_snapshot().unwrap_err().to_string().contains("not asked for"));
 }
 
 #[test]
@@ -194,8 +197,12 @@ fn a_password_is_in_the_uri_and_in_no_command_line() {
     let Some(server) = start(&home, r#"{"kind": "redis", "options": {"requirepass": "s e/c"}}"#) else {
         return;
     };
-    assert!(server.uris()[0].starts_with("redis://:s%20e%2Fc@127.0.0.1:"), "{:?}", server.uris());
-    assert!(server.facts().values().all(|fact| !fact.contains("s e/c")));
+    assert!(
+        server.client_uris()[0].starts_with("redis://:s%20e%2Fc@127.0.0.1:"),
+        "{:?}",
+        server.client_uris()
+    );
+    assert!(server.server_facts().values().all(|fact| !fact.contains("s e/c")));
 }
 
 #[test]
@@ -206,11 +213,11 @@ fn other_servers_start_where_they_are_installed() {
             r#"{{"kind": "{kind}", "instances": 2, "cache": "512MiB", "data": {{"snapshot": true}}}}"#
         );
         let Some(mut server) = start(&home, &json) else { continue };
-        server.snapshot().unwrap();
-        server.restore().unwrap();
-        server.uris().iter().for_each(|uri| assert!(!common::open(uri).database_name().is_empty()));
-        let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
-        let data = server.data();
+        server.take_snapshot().unwrap();
+        server.restore_snapshot().unwrap();
+        server.client_uris().iter().for_each(|uri| assert!(!common::open(uri).database_name().is_empty()));
+        let pids: Vec<u32> = server.running_processes().iter().map(|(_, pid)| *pid).collect();
+        let data = server.data_folders();
         server.stop().unwrap();
         home.assert_clear(&pids, &data);
     }
@@ -233,14 +240,14 @@ fn a_stand_in_for_dragonfly_reads_its_flags() {
         r#"{{"kind": "dragonfly", "program": {script:?}, "instances": 2, "data": {{"snapshot": true}}}}"#
     );
     let mut server = start(&home, &json).unwrap();
-    assert_eq!(server.facts()["version"], "dragonfly v0");
+    assert_eq!(server.server_facts()["version"], "dragonfly v0");
     let port = home.ports(&server)[1];
     redis(port, &["SET", "k", "loaded"]);
-    server.snapshot().unwrap();
+    server.take_snapshot().unwrap();
     redis(port, &["SET", "k", "changed"]);
-    server.restore().unwrap();
+    server.restore_snapshot().unwrap();
     assert_eq!(redis(port, &["GET", "k"]), "loaded");
-    let data = server.data();
+    let data = server.data_folders();
     assert!(data[1].join("dump").is_file());
     server.stop().unwrap();
     home.assert_clear(&[], &data);
@@ -256,15 +263,15 @@ fn ferretdb_starts_keeps_a_snapshot_and_goes() {
         r#"{{"kind": "ferretdb", "program": {program:?}, "instances": 2, "data": {{"snapshot": true}}}}"#
     );
     let mut server = start(&home, &spec).unwrap();
-    let uri = server.uris()[1].clone();
+    let uri = server.client_uris()[1].clone();
     common::insert(&uri, 3);
-    server.snapshot().unwrap();
+    server.take_snapshot().unwrap();
     common::insert(&uri, 2);
     assert_eq!(common::count(&uri), 5);
-    server.restore().unwrap();
+    server.restore_snapshot().unwrap();
     assert_eq!(common::count(&uri), 3);
-    let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
-    let data = server.data();
+    let pids: Vec<u32> = server.running_processes().iter().map(|(_, pid)| *pid).collect();
+    let data = server.data_folders();
     server.stop().unwrap();
     home.assert_clear(&pids, &data);
 }

@@ -39,7 +39,7 @@ impl AvailableControllers {
     /// Finds the hierarchies in `mountinfo`, and where this process is in them.
     pub(crate) fn detect(machine: &Machine) -> Result<Self, LocalError> {
         let own = machine.proc.join("self/cgroup");
-        let own = fs::read_to_string(&own).map_err(|e| LocalError::failed(own.display(), e))?;
+        let own = fs::read_to_string(&own).map_err(|e| LocalError::failed_step(own.display(), e))?;
         let mut offer = AvailableControllers::default();
         for mount in machine.mounts()? {
             match mount.kind.as_str() {
@@ -106,7 +106,7 @@ pub struct ControlGroup {
 
 impl ControlGroup {
     /// Makes a group and sets its limits; `devices` are `major:minor` of the disks below the data.
-    pub fn make(
+    pub fn make_group(
         machine: &Machine,
         name: &str,
         limits: &Limits,
@@ -122,7 +122,7 @@ impl ControlGroup {
         match made {
             Ok(()) => Ok(group),
             Err(error) => {
-                group.remove(journal)?;
+                group.remove_group(journal)?;
                 Err(error)
             }
         }
@@ -174,7 +174,7 @@ impl ControlGroup {
         if folder.is_dir() && fs::remove_dir(folder).is_err() {
             return Err(refused(controller, format!("{}: is in use", folder.display())));
         }
-        self.undo.push(journal.add(Undo::Cgroup { path: folder.to_owned() })?);
+        self.undo.push(journal.note_action(Undo::Cgroup { path: folder.to_owned() })?);
         match fs::create_dir(folder) {
             // Another run of dyno was quicker with the folder above the groups.
             Err(e) if folder.ends_with("dyno") && e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -205,7 +205,7 @@ impl ControlGroup {
     }
 
     /// Sets limits anew; those that are not named stay. All or none: where one is refused, those before it go back to `usual`.
-    pub fn limit(
+    pub fn set_limits(
         &self,
         machine: &Machine,
         limits: &Limits,
@@ -221,17 +221,17 @@ impl ControlGroup {
         let back = usual.iter().filter(|one| written.iter().any(|done| done.is_like(one)));
         match lines::write_all(&back.collect::<Vec<_>>()) {
             Ok(()) => Err(refused),
-            Err((stays, _)) => Err(LocalError::failed(refused, stays)),
+            Err((stays, _)) => Err(LocalError::failed_step(refused, stays)),
         }
     }
 
     /// The files into which a process writes its number to enter.
-    pub fn entrances(&self) -> Vec<PathBuf> {
+    pub fn entry_files(&self) -> Vec<PathBuf> {
         self.folders.iter().map(|(_, _, folder)| folder.join("cgroup.procs")).collect()
     }
 
     /// Folders, by controller (`unified` for version 2).
-    pub fn folders(&self) -> Vec<(String, PathBuf)> {
+    pub fn controller_folders(&self) -> Vec<(String, PathBuf)> {
         let name = |version: Version, controller: &str| match version {
             Version::V1 => controller.to_owned(),
             Version::V2 => "unified".to_owned(),
@@ -243,7 +243,7 @@ impl ControlGroup {
     }
 
     /// Limits as the kernel has them, and its counters.
-    pub fn facts(&self) -> BTreeMap<String, String> {
+    pub fn limit_facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         for (version, controller, folder) in &self.folders {
             facts.insert(format!("cgroup.{controller}"), format!("{} ({version:?})", folder.display()));
@@ -294,17 +294,17 @@ impl ControlGroup {
     }
 
     /// Times a process of the group was killed for want of memory.
-    pub fn killed(&self) -> u64 {
-        let facts = self.facts();
+    pub fn count_killed(&self) -> u64 {
+        let facts = self.limit_facts();
         let count = ["memory.events.oom_kill", "memory.oom_control.oom_kill"];
         count.iter().find_map(|key| facts.get(*key)?.parse().ok()).unwrap_or(0)
     }
 
     /// Removes it.
-    pub fn remove(&mut self, journal: &mut Journal) -> Result<(), LocalError> {
+    pub fn remove_group(&mut self, journal: &mut Journal) -> Result<(), LocalError> {
         self.folders.clear();
         while let Some(id) = self.undo.pop() {
-            journal.undo(id)?;
+            journal.undo_one(id)?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub struct Preload {
 
 impl Preload {
     /// Finds what `program` needs, before a run that needs it.
-    pub fn of(program: &Path) -> Result<Preload, LocalError> {
+    pub fn of_program(program: &Path) -> Result<Preload, LocalError> {
         let missing = |why: &str| LocalError::NotPermitted {
             what: "a clock of the server's own".into(),
             why: why.into(),
@@ -46,7 +46,7 @@ impl Preload {
         };
         let why = "libfaketime is not installed (Debian: apt-get install libfaketime)";
         let library = find(LIBRARY).ok_or_else(|| missing(why))?;
-        let bytes = fs::read(program).map_err(|e| LocalError::failed(program.display(), e))?;
+        let bytes = fs::read(program).map_err(|e| LocalError::failed_step(program.display(), e))?;
         if !bytes.windows(JEMALLOC.len()).any(|part| part == JEMALLOC) {
             return Ok(Preload { library, allocator: None });
         }
@@ -58,7 +58,7 @@ impl Preload {
     }
 
     /// In words, for the record.
-    pub fn words(&self) -> String {
+    pub fn describe_preload(&self) -> String {
         let allocator = match self.allocator {
             Some(_) => ", with glibc's allocator in place of jemalloc, beside which it does not run",
             None => "",
@@ -69,8 +69,9 @@ impl Preload {
     }
 
     /// Returns the words before a program so that its clock follows `file`.
-    pub fn prefix(&self, machine: &Machine, file: &Path) -> Result<Vec<String>, LocalError> {
-        let env = machine.find("env").ok_or_else(|| LocalError::Absent("env is not on PATH".into()))?;
+    pub fn command_prefix(&self, machine: &Machine, file: &Path) -> Result<Vec<String>, LocalError> {
+        let env =
+            machine.find_program("env").ok_or_else(|| LocalError::Absent("env is not on PATH".into()))?;
         let mut preloaded = OsString::from(&self.library);
         let others = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty());
         for other in self.allocator.iter().map(OsString::from).chain(others) {
@@ -93,16 +94,16 @@ fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the files that the library makes for a process, and leaves where that is killed.
-pub fn leavings(pid: u32) -> [PathBuf; 2] {
+pub fn leftover_files(pid: u32) -> [PathBuf; 2] {
     [format!("/dev/shm/faketime_shm_{pid}").into(), format!("/dev/shm/sem.faketime_sem_{pid}").into()]
 }
 
 /// Sets the clock of what follows `file` ahead or back by so much against the machine's.
-pub fn set(file: &Path, step_ns: i64) -> Result<(), LocalError> {
+pub fn set_offset(file: &Path, step_ns: i64) -> Result<(), LocalError> {
     // A reader finds the old text or the new one.
     let new = file.with_extension("new");
     let written = fs::write(&new, words(step_ns)).and_then(|()| fs::rename(&new, file));
-    written.map_err(|e| LocalError::failed(file.display(), e))
+    written.map_err(|e| LocalError::failed_step(file.display(), e))
 }
 
 fn words(step_ns: i64) -> String {
@@ -111,9 +112,9 @@ fn words(step_ns: i64) -> String {
 }
 
 /// An error if a process does not have the library: one that is linked statically never will.
-pub fn confirm(machine: &Machine, pid: u32, name: &str) -> Result<(), LocalError> {
+pub fn confirm_loaded(machine: &Machine, pid: u32, name: &str) -> Result<(), LocalError> {
     let path = machine.proc.join(pid.to_string()).join("maps");
-    let maps = fs::read_to_string(&path).map_err(|e| LocalError::failed(path.display(), e))?;
+    let maps = fs::read_to_string(&path).map_err(|e| LocalError::failed_step(path.display(), e))?;
     match maps.contains("libfaketime") {
         true => Ok(()),
         false => Err(LocalError::Refused(format!(
@@ -134,22 +135,25 @@ mod tests {
         assert_eq!(words(-250_000_000), "-0.250000000\n");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("clock");
-        set(&file, -1_000_000_000).unwrap();
+        set_offset(&file, -1_000_000_000).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "-1.000000000\n");
         let program = folder.path().join("program");
         for (needs, other) in [(&b"libc.so.6"[..], false), (&b"libc.so.6 libjemalloc.so.2"[..], true)] {
             fs::write(&program, needs).unwrap();
             // If the libraries are not installed, that is said.
-            match Preload::of(&program) {
+            match Preload::of_program(&program) {
                 Ok(preload) => {
-                    let prefix = preload.prefix(&Machine::default(), &file).unwrap();
+                    let prefix = preload.command_prefix(&Machine::default(), &file).unwrap();
                     assert!(prefix[0].ends_with("/env") && prefix[1].contains(LIBRARY), "{prefix:?}");
                     assert_eq!(prefix[1].contains(ALLOCATOR), other, "{prefix:?}");
-                    assert_eq!(preload.words().contains("in place of jemalloc"), other);
+                    assert_eq!(preload.describe_preload().contains("in place of jemalloc"), other);
                 }
                 Err(error) => assert!(error.to_string().contains("no clock is stepped"), "{error}"),
             }
         }
-        assert!(confirm(&Machine::default(), std::process::id(), "this").is_err(), "it is not loaded here");
+        assert!(
+            confirm_loaded(&Machine::default(), std::process::id(), "this").is_err(),
+            "it is not loaded here"
+        );
     }
 }

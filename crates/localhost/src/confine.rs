@@ -21,7 +21,7 @@ pub(super) struct AllowedPaths<'a> {
 
 impl AllowedPaths<'_> {
     /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
-    pub fn refuses(&self, undo: &Undo) -> Option<String> {
+    pub fn refuse_entry(&self, undo: &Undo) -> Option<String> {
         if self.listed.is_none() && !self.is_below(undo) {
             let why = "is not in the list of journals that your dyno has begun on this host, so that only what lies below \
                        its own folder is removed";
@@ -87,10 +87,10 @@ impl AllowedPaths<'_> {
         };
         match undo {
             Undo::Process { pid, session, .. } => {
-                process::started(self.machine, *pid).is_none()
+                process::start_ticks(self.machine, *pid).is_none()
                     && session.is_none_or(|session| session == *pid)
             }
-            Undo::Continue { pid, .. } => process::started(self.machine, *pid).is_none(),
+            Undo::Continue { pid, .. } => process::start_ticks(self.machine, *pid).is_none(),
             Undo::Mount { path } => is_absent(path) && !mounted(path),
             Undo::File { path }
             | Undo::Folder { path }
@@ -110,7 +110,8 @@ impl AllowedPaths<'_> {
         };
         let in_memory = || {
             let pid = name(&real).rsplit('_').next().and_then(|pid| pid.parse().ok());
-            matches!(undo, Undo::File { .. }) && pid.is_some_and(|pid| clock::leavings(pid).contains(&real))
+            matches!(undo, Undo::File { .. })
+                && pid.is_some_and(|pid| clock::leftover_files(pid).contains(&real))
         };
         (real.starts_with(self.directory) && real != self.directory) || is_marked() || in_memory()
     }

@@ -28,7 +28,7 @@ fn place() -> Scene {
 
 impl Scene {
     fn refuses(&self, undo: &Undo) -> bool {
-        self.within(true).refuses(undo).is_some()
+        self.within(true).refuse_entry(undo).is_some()
     }
 
     fn within(&self, known: bool) -> AllowedPaths<'_> {
@@ -110,5 +110,7 @@ fn everything_else_has_the_names_that_dyno_gives() {
         assert!(place.refuses(&Undo::Process { pid, started: 1, session: None }));
     }
     // A journal that names neither host nor boot does not say whose processes it lists.
-    assert!(place.within(false).refuses(&Undo::Process { pid: 77, started: 1, session: None }).is_some());
+    assert!(
+        place.within(false).refuse_entry(&Undo::Process { pid: 77, started: 1, session: None }).is_some()
+    );
 }

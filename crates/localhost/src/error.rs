@@ -47,7 +47,7 @@ pub enum LocalError {
 
 impl LocalError {
     /// A step that failed, and what the system says about it.
-    pub fn failed(step: impl fmt::Display, why: impl Into<Cause>) -> Self {
+    pub fn failed_step(step: impl fmt::Display, why: impl Into<Cause>) -> Self {
         LocalError::Step { step: step.to_string(), source: why.into() }
     }
 }

@@ -43,13 +43,13 @@ pub fn mount_image(
     let mut image = Image { point: work_dir.join("mount"), devices: Vec::new(), notes: Vec::new() };
     for number in 0..spec.members {
         let file = folder.join(format!("image-{number}"));
-        let failed = |e: std::io::Error| LocalError::failed(file.display(), e);
+        let failed = |e: std::io::Error| LocalError::failed_step(file.display(), e);
         if file.exists() {
             return Err(LocalError::Refused(format!("{}: is there already", file.display())));
         }
-        journal.add(Undo::File { path: file.clone() })?;
+        journal.note_action(Undo::File { path: file.clone() })?;
         fs::File::create_new(&file).and_then(|new| new.set_len(spec.size.0)).map_err(failed)?;
-        journal.add(Undo::Loop { file: file.clone() })?;
+        journal.note_action(Undo::Loop { file: file.clone() })?;
         image.devices.push(attach(machine, &file, &mut image.notes)?);
     }
     let mut disk = image.devices.clone();
@@ -57,10 +57,10 @@ pub fn mount_image(
         disk = vec![stripe(machine, &image.devices, journal)?];
     }
     make_filesystem(machine, spec, &disk)?;
-    let failed = |e: std::io::Error| LocalError::failed(image.point.display(), e);
-    journal.add(Undo::Folder { path: image.point.clone() })?;
+    let failed = |e: std::io::Error| LocalError::failed_step(image.point.display(), e);
+    journal.note_action(Undo::Folder { path: image.point.clone() })?;
     fs::create_dir_all(&image.point).map_err(failed)?;
-    journal.add(Undo::Mount { path: image.point.clone() })?;
+    journal.note_action(Undo::Mount { path: image.point.clone() })?;
     let (kind, options) = (spec.filesystem.name(), spec.mount_options.join(","));
     let (disk, point) = (disk[0].display().to_string(), image.point.display().to_string());
     let mut arguments = vec!["-t", kind, disk.as_str(), point.as_str()];
@@ -73,7 +73,7 @@ pub fn mount_image(
 
 /// Refuses images that will not fit, before the filesystem below them says so in the middle of a run.
 fn room(folder: &Path, spec: &ImageSpec) -> Result<(), LocalError> {
-    let free = rustix::fs::statvfs(folder).map_err(|e| LocalError::failed(folder.display(), e))?;
+    let free = rustix::fs::statvfs(folder).map_err(|e| LocalError::failed_step(folder.display(), e))?;
     let free = free.f_bavail.saturating_mul(free.f_frsize);
     let wanted = spec.size.0.saturating_mul(u64::from(spec.members));
     if wanted > free {
@@ -111,7 +111,7 @@ fn can_stripe(machine: &Machine) -> Result<(), LocalError> {
     if !machine.proc.join("mdstat").exists() {
         return Err(lost("this kernel has no md driver (or its module is not loaded)"));
     }
-    if machine.find("mdadm").is_none() {
+    if machine.find_program("mdadm").is_none() {
         return Err(lost("mdadm is not installed"));
     }
     Ok(())
@@ -119,7 +119,7 @@ fn can_stripe(machine: &Machine) -> Result<(), LocalError> {
 
 fn stripe(machine: &Machine, members: &[PathBuf], journal: &mut Journal) -> Result<PathBuf, LocalError> {
     let device = PathBuf::from(format!("/dev/md/dyno-{}", std::process::id()));
-    journal.add(Undo::Array { device: device.clone() })?;
+    journal.note_action(Undo::Array { device: device.clone() })?;
     let (name, count) = (device.display().to_string(), format!("--raid-devices={}", members.len()));
     let members: Vec<String> = members.iter().map(|member| member.display().to_string()).collect();
     let mut arguments =

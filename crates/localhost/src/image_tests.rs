@@ -1,5 +1,5 @@
 use crate::image::*;
-use crate::storage::{copy, disks, mounts_below};
+use crate::storage::{copy_folder, mounts_below, whole_disks};
 use std::path::Path;
 
 /// Runs `test` on a mounted image, or says why not.
@@ -34,7 +34,7 @@ fn xfs_in_a_file() {
     on_image(r#"{"filesystem": "xfs", "size": "320MiB"}"#, |machine, image| {
         assert_eq!(mounted_as(machine, &image.point).kind, "xfs");
         // A disk of its own, whose I/O can be limited.
-        assert!(disks(machine, &image.point)[0].starts_with("7:"));
+        assert!(whole_disks(machine, &image.point)[0].starts_with("7:"));
     });
 }
 
@@ -50,7 +50,7 @@ fn ext4_in_a_file_with_options_of_its_own() {
             );
             fs::create_dir(image.point.join("d")).unwrap();
             fs::write(image.point.join("d/f"), "text").unwrap();
-            copy(machine, &image.point.join("d"), &image.point.join("e"), None).unwrap();
+            copy_folder(machine, &image.point.join("d"), &image.point.join("e"), None).unwrap();
             assert_eq!(fs::read_to_string(image.point.join("e/f")).unwrap(), "text");
         },
     );
@@ -61,7 +61,7 @@ fn btrfs_striped_over_three_files() {
     on_image(r#"{"filesystem": "btrfs", "size": "128MiB", "members": 3}"#, |machine, image| {
         assert_eq!(mounted_as(machine, &image.point).kind, "btrfs");
         assert_eq!(image.devices.len(), 3);
-        assert_eq!(disks(machine, &image.point).len(), 3, "limits hold on each");
+        assert_eq!(whole_disks(machine, &image.point).len(), 3, "limits hold on each");
         let profile =
             run(machine, "btrfs", &["filesystem", "df", &image.point.display().to_string()]).unwrap();
         assert!(profile.contains("Data, RAID0"), "{profile}");

@@ -50,14 +50,14 @@ pub(crate) struct Mount {
 
 impl Machine {
     /// A program on its path.
-    pub fn find(&self, program: &str) -> Option<PathBuf> {
+    pub fn find_program(&self, program: &str) -> Option<PathBuf> {
         // Programs for administrators are often not on the PATH of others.
         let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
         std::env::split_paths(&self.path).chain(more).map(|dir| dir.join(program)).find(|p| is_program(p))
     }
 
     /// Processors and memory.
-    pub fn topology(&self) -> Result<Topology, LocalError> {
+    pub fn machine_topology(&self) -> Result<Topology, LocalError> {
         let topology = Topology::read(&self.sys).map_err(|e| LocalError::Failed(e.to_string()))?;
         let meminfo = std::fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
         let kib = meminfo
@@ -69,7 +69,7 @@ impl Machine {
     /// Everything mounted, in the order of mounting.
     pub(crate) fn mounts(&self) -> Result<Vec<Mount>, LocalError> {
         let path = self.proc.join("self/mountinfo");
-        let text = std::fs::read_to_string(&path).map_err(|e| LocalError::failed(path.display(), e))?;
+        let text = std::fs::read_to_string(&path).map_err(|e| LocalError::failed_step(path.display(), e))?;
         Ok(text.lines().filter_map(mount).collect())
     }
 }
@@ -152,10 +152,10 @@ mod tests {
     fn all_memory_is_what_the_kernel_says() {
         let proc = tempfile::tempdir().unwrap();
         let machine = Machine { proc: proc.path().to_owned(), ..Machine::default() };
-        let nodes = machine.topology().unwrap();
+        let nodes = machine.machine_topology().unwrap();
         assert_eq!(nodes.total_bytes, None);
         std::fs::write(proc.path().join("meminfo"), "MemTotal:       999999999 kB\nMemFree: 1 kB\n").unwrap();
-        let topology = machine.topology().unwrap();
+        let topology = machine.machine_topology().unwrap();
         assert_eq!(
             (topology.total_bytes, topology.memory()),
             (Some(999_999_999 << 10), Some(999_999_999 << 10))
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn programs_are_files_that_run() {
         let machine = Machine::default();
-        assert!(machine.find("sh").is_some_and(|p| p.is_absolute()));
-        assert_eq!(machine.find("no-such-program-here"), None);
+        assert!(machine.find_program("sh").is_some_and(|p| p.is_absolute()));
+        assert_eq!(machine.find_program("no-such-program-here"), None);
     }
 }

@@ -24,7 +24,7 @@ pub struct FilteredPackets {
 pub fn name(machine: &Machine) -> String {
     static TABLES: AtomicU64 = AtomicU64::new(1);
     let pid = std::process::id();
-    let started = process::started(machine, pid).unwrap_or(0);
+    let started = process::start_ticks(machine, pid).unwrap_or(0);
     format!("dyno-{pid}-{started}-{}", TABLES.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -106,13 +106,13 @@ pub fn try_out(machine: &Machine) -> Result<(), LocalError> {
 }
 
 /// Makes a table that drops `percent` of the packets to and from these ports.
-pub fn lose(machine: &Machine, table: &str, ports: &Ports, percent: f64) -> Result<(), LocalError> {
+pub fn drop_packets(machine: &Machine, table: &str, ports: &Ports, percent: f64) -> Result<(), LocalError> {
     let made = run(machine, "nft", &[&losing(table, ports, percent)]);
     Ok(made.map(drop)?)
 }
 
 /// Makes a table that limits what comes to these ports from other hosts, by a token bucket of so many bytes.
-pub fn limit(
+pub fn limit_rate(
     machine: &Machine,
     table: &str,
     ports: &Ports,
@@ -123,7 +123,7 @@ pub fn limit(
 }
 
 /// Returns what it has counted so far.
-pub fn counted(machine: &Machine, table: &str) -> Result<FilteredPackets, LocalError> {
+pub fn count_packets(machine: &Machine, table: &str) -> Result<FilteredPackets, LocalError> {
     let listed = run(machine, "nft", &["list", "table", "inet", table]);
     Ok(read(&listed?))
 }
@@ -213,7 +213,7 @@ mod tests {
     fn without_nft_it_is_said_what_is_lost() {
         let machine = Machine { path: "/nonexistent".into(), ..Machine::default() };
         // Folders of administrators' programs are looked in, too: where nft is there, it says itself what is not permitted.
-        if machine.find("nft").is_none() {
+        if machine.find_program("nft").is_none() {
             let told = try_out(&machine).unwrap_err().to_string();
             assert!(told.contains("nft is not installed") && told.contains("if_not_permitted"), "{told}");
         }

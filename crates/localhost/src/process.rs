@@ -33,17 +33,17 @@ fn stat(machine: &Machine, pid: u32) -> Option<ProcessStat> {
 }
 
 /// Returns the start time of a process, in clock ticks since the host's start; `None` if there is none or if it has ended.
-pub fn started(machine: &Machine, pid: u32) -> Option<u64> {
+pub fn start_ticks(machine: &Machine, pid: u32) -> Option<u64> {
     stat(machine, pid).map(|stat| stat.started)
 }
 
 /// The session that a process belongs to: what it starts belongs to it too, unless it asks for one of its own.
-pub fn session(machine: &Machine, pid: u32) -> Option<u32> {
+pub fn session_of(machine: &Machine, pid: u32) -> Option<u32> {
     stat(machine, pid).map(|stat| stat.session)
 }
 
 /// The group that a process belongs to: the number of the process that led it first.
-pub fn group(machine: &Machine, pid: u32) -> Option<u32> {
+pub fn process_group_of(machine: &Machine, pid: u32) -> Option<u32> {
     stat(machine, pid).map(|stat| stat.group)
 }
 
@@ -55,7 +55,9 @@ pub(crate) fn boot(machine: &Machine) -> Option<String> {
 
 /// A command of a program that the kernel ends should this thread's process be killed, where `setpriv` is there to ask for it.
 pub fn ending_with_dyno(program: &Path) -> Command {
-    let Some(setpriv) = Machine::default().find("setpriv") else { return child::clean_command(program) };
+    let Some(setpriv) = Machine::default().find_program("setpriv") else {
+        return child::clean_command(program);
+    };
     let mut command = child::clean_command(setpriv);
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
@@ -78,7 +80,7 @@ pub(crate) fn host(machine: &Machine) -> Option<String> {
 /// not older than itself. The kernel gives a group's number to no other process while it has members; should it have
 /// gone and come again, then its current leader was started later, and everything is left alone.
 fn group_of(machine: &Machine, leader: u32, start: u64, session: u32) -> Vec<u32> {
-    if started(machine, leader).is_some_and(|other| other != start) {
+    if start_ticks(machine, leader).is_some_and(|other| other != start) {
         return Vec::new();
     }
     let Ok(entries) = fs::read_dir(&machine.proc) else { return Vec::new() };
@@ -91,29 +93,29 @@ fn group_of(machine: &Machine, leader: u32, start: u64, session: u32) -> Vec<u32
 }
 
 /// Sends a signal; false if there is no such process.
-pub fn signal(pid: u32, signal: Signal) -> bool {
+pub fn send_signal(pid: u32, signal: Signal) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
 /// Stops a process and the group that it leads (SIGSTOP).
-pub fn halt(pid: u32) -> bool {
+pub fn halt_group(pid: u32) -> bool {
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // There is no such group if the process leads none.
         let _ = kill_process_group(group, Signal::STOP);
     }
-    signal(pid, Signal::STOP)
+    send_signal(pid, Signal::STOP)
 }
 
 /// Has it go on, if it is still the one that was started then.
 pub(crate) fn go_on(machine: &Machine, pid: u32, start: u64) {
-    if started(machine, pid) != Some(start) {
+    if start_ticks(machine, pid) != Some(start) {
         return;
     }
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::CONT);
     }
-    signal(pid, Signal::CONT);
+    send_signal(pid, Signal::CONT);
 }
 
 /// Kills a process if it is still the one that was started then, with the children that it has forked (a Redis that is
@@ -125,12 +127,12 @@ pub(crate) fn end(
     patience: Duration,
 ) -> Result<(), LocalError> {
     let begun = Instant::now();
-    while started(machine, pid) == Some(start) {
+    while start_ticks(machine, pid) == Some(start) {
         if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
             // There is no such group if the process leads none.
             let _ = kill_process_group(group, Signal::KILL);
         }
-        signal(pid, Signal::KILL);
+        send_signal(pid, Signal::KILL);
         if begun.elapsed() > patience {
             return Err(LocalError::Failed(format!("process {pid} does not end after SIGKILL")));
         }
@@ -143,7 +145,7 @@ pub(crate) fn end(
             return Ok(());
         }
         for member in &left {
-            signal(*member, Signal::KILL);
+            send_signal(*member, Signal::KILL);
         }
         if begun.elapsed() > patience {
             return Err(LocalError::Failed(format!("processes {left:?} do not end after SIGKILL")));
@@ -161,7 +163,7 @@ pub fn end_group(leader: u32) {
 }
 
 /// Returns the cores and memory nodes that the kernel allows a process.
-pub fn effective(machine: &Machine, pid: u32) -> BTreeMap<String, String> {
+pub fn effective_placement(machine: &Machine, pid: u32) -> BTreeMap<String, String> {
     let folder = machine.proc.join(pid.to_string());
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let value = |name: &str| {
@@ -229,12 +231,12 @@ mod tests {
     fn a_process_is_told_by_its_start() {
         let machine = Machine::default();
         let own = std::process::id();
-        let start = started(&machine, own).unwrap();
+        let start = start_ticks(&machine, own).unwrap();
         // Another process of that number is left alone.
-        end(&machine, (own, start + 1, session(&machine, own)), Duration::ZERO).unwrap();
-        assert_eq!(started(&machine, own), Some(start));
-        assert_eq!(started(&machine, 0), None);
-        let allowed = &effective(&machine, own)["cpus_allowed"];
+        end(&machine, (own, start + 1, session_of(&machine, own)), Duration::ZERO).unwrap();
+        assert_eq!(start_ticks(&machine, own), Some(start));
+        assert_eq!(start_ticks(&machine, 0), None);
+        let allowed = &effective_placement(&machine, own)["cpus_allowed"];
         assert!(dyno_monitor::topology::parse_list(allowed).is_some_and(|cpus| !cpus.is_empty()));
     }
 
@@ -252,12 +254,12 @@ mod tests {
         BufReader::new(leader.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let child: u32 = line.trim().parse().unwrap();
         let machine = Machine::default();
-        assert!(started(&machine, child).is_some());
-        let start = started(&machine, leader.id()).unwrap();
+        assert!(start_ticks(&machine, child).is_some());
+        let start = start_ticks(&machine, leader.id()).unwrap();
         end(&machine, (leader.id(), start, None), Duration::from_secs(5)).unwrap();
         leader.wait().unwrap();
         let begun = Instant::now();
-        while started(&machine, child).is_some() {
+        while start_ticks(&machine, child).is_some() {
             assert!(begun.elapsed().as_secs() < 5, "the child lives on");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -277,19 +279,19 @@ mod tests {
         BufReader::new(leader.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let child: u32 = line.trim().parse().unwrap();
         let machine = Machine::default();
-        let start = started(&machine, leader.id()).unwrap();
-        let session = session(&machine, leader.id());
-        assert_eq!(session, crate::process::session(&machine, std::process::id()));
+        let start = start_ticks(&machine, leader.id()).unwrap();
+        let session = session_of(&machine, leader.id());
+        assert_eq!(session, crate::process::session_of(&machine, std::process::id()));
         leader.kill().unwrap();
         leader.wait().unwrap();
-        assert!(started(&machine, child).is_some(), "the kernel ends the wrapper alone");
+        assert!(start_ticks(&machine, child).is_some(), "the kernel ends the wrapper alone");
         // Of another session, or older than their leader: they are another program's.
         let patience = Duration::from_secs(5);
         end(&machine, (leader.id(), start, session.map(|number| number + 1)), patience).unwrap();
         end(&machine, (leader.id(), u64::MAX, session), patience).unwrap();
-        assert!(started(&machine, child).is_some());
+        assert!(start_ticks(&machine, child).is_some());
         end(&machine, (leader.id(), start, session), patience).unwrap();
-        assert_eq!(started(&machine, child), None);
+        assert_eq!(start_ticks(&machine, child), None);
     }
 
     #[test]
@@ -303,7 +305,7 @@ mod tests {
         fs::write(own.join("numa_maps"), maps).unwrap();
         fs::write(own.join("status"), "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\n").unwrap();
         let machine = Machine { proc: proc.path().to_owned(), ..Machine::default() };
-        let facts = effective(&machine, 7);
+        let facts = effective_placement(&machine, 7);
         assert_eq!(facts["memory_by_node"], "node 0: 0 MiB, node 1: 6 MiB");
         assert_eq!(facts["memory_policy"], "bind:1 (2 mappings), default (1 mappings)");
         assert_eq!(facts["cpus_allowed"], "0-3");

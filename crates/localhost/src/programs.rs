@@ -25,7 +25,7 @@ pub fn run_under(
     control: Option<&Control>,
 ) -> Result<String, ProgramError> {
     let missing = || ProgramError::Missing { program: program.to_owned(), hint: "" };
-    let path = machine.find(program).ok_or_else(missing)?;
+    let path = machine.find_program(program).ok_or_else(missing)?;
     let mut command = child::clean_command(path);
     command.args(arguments).env("LC_ALL", "C").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -35,7 +35,7 @@ pub fn run_under(
     let output = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| bounded::read_output(child, OUTPUT_BYTES));
         while !waiting.is_finished() {
-            if control.is_some_and(Control::stopping) {
+            if control.is_some_and(Control::is_stopping) {
                 process::end_group(group);
             }
             std::thread::sleep(Duration::from_millis(2));

@@ -45,7 +45,7 @@ impl RegistryEntry {
 /// A new random number of a journal: 32 hexadecimal digits.
 pub(crate) fn number() -> Result<String, LocalError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed("no random numbers", e))?;
+    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed_step("no random numbers", e))?;
     Ok(hex::encode(bytes))
 }
 
@@ -55,7 +55,7 @@ fn is_number(id: &str) -> bool {
 
 /// Enters a journal: the file at `path`, which is open.
 pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Result<(), LocalError> {
-    let about = file.metadata().map_err(|e| LocalError::failed(path.display(), e))?;
+    let about = file.metadata().map_err(|e| LocalError::failed_step(path.display(), e))?;
     write(
         machine,
         id,
@@ -75,11 +75,11 @@ pub fn enter_path(machine: &Machine, path: &Path) -> Result<(), LocalError> {
 }
 
 fn write(machine: &Machine, id: &str, entry: &RegistryEntry) -> Result<(), LocalError> {
-    let text = serde_json::to_vec(entry).map_err(|e| LocalError::failed(entry.journal.display(), e))?;
+    let text = serde_json::to_vec(entry).map_err(|e| LocalError::failed_step(entry.journal.display(), e))?;
     let mut why = Vec::new();
     for state in machine.state.iter().filter(|state| is_own(state)) {
         let folder = state.join(FOLDER);
-        let made = trusted::make_folder(&folder).map_err(|e| LocalError::failed(folder.display(), e));
+        let made = trusted::make_folder(&folder).map_err(|e| LocalError::failed_step(folder.display(), e));
         match made.and_then(|()| trusted::folder(&folder)).and_then(|()| written(&folder.join(id), &text)) {
             Ok(()) => return Ok(()),
             Err(error) => why.push(error.to_string()),
@@ -100,7 +100,7 @@ fn written(path: &Path, text: &[u8]) -> Result<(), LocalError> {
     let mut options = OpenOptions::new();
     let file = options.create_new(true).write(true).mode(0o600).open(path);
     file.and_then(|mut file| file.write_all(text).and_then(|()| file.sync_all()))
-        .map_err(|e| LocalError::failed(path.display(), e))
+        .map_err(|e| LocalError::failed_step(path.display(), e))
 }
 
 /// Takes a journal from the list.
@@ -178,7 +178,7 @@ fn forget_ended(machine: &Machine) {
 }
 
 /// Journals of the list on this host by their paths, ascending, as far as they are there now.
-pub fn journals(machine: &Machine) -> Vec<PathBuf> {
+pub fn list_journals(machine: &Machine) -> Vec<PathBuf> {
     let here = entries(machine).into_iter().filter(|(_, entry)| entry.is_of(machine));
     let paths = here.map(|(_, entry)| entry.journal);
     let mut found: Vec<PathBuf> = paths.filter(|path| path.symlink_metadata().is_ok()).collect();
@@ -195,7 +195,7 @@ fn mark(path: &Path) -> Option<PathBuf> {
 /// Marks what is about to be made.
 pub(crate) fn set_mark(path: &Path, id: &str) -> Result<(), LocalError> {
     let mark = mark(path).ok_or_else(|| LocalError::Refused(format!("{}: has no name", path.display())))?;
-    trusted::write(&mark, id.as_bytes()).map_err(|e| LocalError::failed(mark.display(), e))
+    trusted::write(&mark, id.as_bytes()).map_err(|e| LocalError::failed_step(mark.display(), e))
 }
 
 /// Returns whether the journal of this number has marked it.

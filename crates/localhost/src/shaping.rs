@@ -36,12 +36,12 @@ const BUCKET: u64 = 160_000;
 pub(crate) const LOOPBACK: &str = "lo";
 
 /// The size of the bucket for a rate: 10 ms of it, and never less than packets need.
-pub fn bucket(bytes_per_s: u64) -> u64 {
+pub fn bucket_size(bytes_per_s: u64) -> u64 {
     (bytes_per_s / 100).max(BUCKET)
 }
 
 /// A handle for a root of ours, which another dyno is unlikely to have at the same time.
-pub fn handle() -> String {
+pub fn root_handle() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = std::process::id().wrapping_mul(37).wrapping_add(MADE.fetch_add(1, Ordering::Relaxed));
     format!("7{:03x}:", number & 0xfff)
@@ -70,7 +70,7 @@ fn making((device, handle): (&str, &str), ports: &[u16], v6: bool, shape: Shape)
     };
     match shape {
         Shape::Narrow(bytes_per_s) => {
-            let leaf = format!("tbf rate {bytes_per_s}bps burst {} latency 200ms", bucket(bytes_per_s));
+            let leaf = format!("tbf rate {bytes_per_s}bps burst {} latency 200ms", bucket_size(bytes_per_s));
             if device == LOOPBACK {
                 class(1, "dport", &leaf);
             }
@@ -89,9 +89,9 @@ fn making((device, handle): (&str, &str), ports: &[u16], v6: bool, shape: Shape)
 
 /// Returns whether the kernel can do it: tried in a network namespace of its own, which is gone with the shell.
 pub(crate) fn try_out(machine: &Machine, shape: Shape) -> Result<(), LocalError> {
-    let commands = making((LOOPBACK, &handle()), &[1], false, shape);
+    let commands = making((LOOPBACK, &root_handle()), &[1], false, shape);
     let script: Vec<String> = commands.iter().map(|words| format!("tc {}", words.join(" "))).collect();
-    let tried = match machine.find("tc") {
+    let tried = match machine.find_program("tc") {
         // dyno makes every word of the script.
         Some(_) => run(machine, "unshare", &["--net", "sh", "-c", &script.join(" && ")]).map(drop),
         None => {
@@ -114,8 +114,8 @@ fn not_permitted(what: &str, why: impl Into<Cause>) -> LocalError {
 /// something there.
 pub fn try_at(machine: &Machine, address: IpAddr, shape: Shape) -> Result<(), LocalError> {
     try_out(machine, shape)?;
-    let free =
-        devices(machine, address).and_then(|all| all.iter().try_for_each(|device| is_free(machine, device)));
+    let free = devices_to(machine, address)
+        .and_then(|all| all.iter().try_for_each(|device| is_free(machine, device)));
     free.map_err(|error| not_permitted("queueing disciplines", error))
 }
 
@@ -159,7 +159,7 @@ pub fn is_free(machine: &Machine, device: &str) -> Result<(), LocalError> {
 }
 
 /// Shapes a device that is free.
-pub fn make(
+pub fn shape_device(
     machine: &Machine,
     place: (&str, &str),
     ports: &[u16],
@@ -188,7 +188,7 @@ pub(crate) fn remove(machine: &Machine, device: &str, handle: &str) -> Result<()
 }
 
 /// Devices that packets to and from an address take: the loopback, for an address of another device that one, too.
-pub fn devices(machine: &Machine, address: IpAddr) -> Result<Vec<String>, LocalError> {
+pub fn devices_to(machine: &Machine, address: IpAddr) -> Result<Vec<String>, LocalError> {
     if address.is_unspecified() {
         let why = "no one device: expected server.address to name the address that workers use";
         return Err(LocalError::Failed(format!("{address} is of {why}")));
@@ -251,8 +251,8 @@ mod tests {
         ] {
             assert!(set_from_outside(set).is_some(), "{set}");
         }
-        assert_ne!(handle(), handle());
-        assert!(devices(&Machine::default(), Ipv4Addr::UNSPECIFIED.into()).is_err());
-        assert_eq!((bucket(1), bucket(1 << 30)), (BUCKET, (1 << 30) / 100));
+        assert_ne!(root_handle(), root_handle());
+        assert!(devices_to(&Machine::default(), Ipv4Addr::UNSPECIFIED.into()).is_err());
+        assert_eq!((bucket_size(1), bucket_size(1 << 30)), (BUCKET, (1 << 30) / 100));
     }
 }

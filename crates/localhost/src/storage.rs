@@ -67,7 +67,7 @@ pub(crate) fn stop_array(machine: &Machine, device: &Path) -> Result<(), LocalEr
 }
 
 /// The whole disks (`major:minor`) below a folder; none for a filesystem without a device.
-pub fn disks(machine: &Machine, folder: &Path) -> Vec<String> {
+pub fn whole_disks(machine: &Machine, folder: &Path) -> Vec<String> {
     let folder = canonical(folder);
     let mut best: Option<crate::machine::Mount> = None;
     for mount in machine.mounts().unwrap_or_default() {
@@ -135,9 +135,14 @@ pub fn drop_caches(machine: &Machine) -> Result<(), LocalError> {
 }
 
 /// Copies a folder's contents, sharing blocks where the filesystem can; `to` must not be there yet. Ends when `control` stops.
-pub fn copy(machine: &Machine, from: &Path, to: &Path, control: Option<&Control>) -> Result<(), LocalError> {
+pub fn copy_folder(
+    machine: &Machine,
+    from: &Path,
+    to: &Path,
+    control: Option<&Control>,
+) -> Result<(), LocalError> {
     let (source, target) = (format!("{}/.", from.display()), to.display().to_string());
-    fs::create_dir(to).map_err(|e| LocalError::failed(to.display(), e))?;
+    fs::create_dir(to).map_err(|e| LocalError::failed_step(to.display(), e))?;
     let words = ["--reflink=auto", "--archive", &source, &target];
     run_under(machine, "cp", &words, control)?;
     let (there, here) = (contents(from)?, contents(to)?);
@@ -157,7 +162,7 @@ pub fn copy(machine: &Machine, from: &Path, to: &Path, control: Option<&Control>
 
 /// Files and bytes below a folder.
 pub(crate) fn contents(folder: &Path) -> Result<(u64, u64), LocalError> {
-    let failed = |e: std::io::Error| LocalError::failed(folder.display(), e);
+    let failed = |e: std::io::Error| LocalError::failed_step(folder.display(), e);
     let (mut files, mut bytes) = (0, 0);
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -176,8 +181,8 @@ pub(crate) fn contents(folder: &Path) -> Result<(u64, u64), LocalError> {
 }
 
 /// Empties a folder.
-pub fn empty(folder: &Path) -> Result<(), LocalError> {
-    let failed = |e: std::io::Error| LocalError::failed(folder.display(), e);
+pub fn empty_folder(folder: &Path) -> Result<(), LocalError> {
+    let failed = |e: std::io::Error| LocalError::failed_step(folder.display(), e);
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let removed = match entry.file_type().map_err(failed)?.is_dir() {

@@ -8,10 +8,10 @@ fn copies_are_counted() {
     fs::write(from.join("sub/a"), "1234").unwrap();
     fs::write(from.join("b"), "").unwrap();
     let machine = Machine::default();
-    copy(&machine, &from, &to, None).unwrap();
+    copy_folder(&machine, &from, &to, None).unwrap();
     assert_eq!(contents(&to).unwrap(), (2, 4));
-    assert!(copy(&machine, &from, &to, None).is_err(), "a copy is not put into another");
-    empty(&to).unwrap();
+    assert!(copy_folder(&machine, &from, &to, None).is_err(), "a copy is not put into another");
+    empty_folder(&to).unwrap();
     assert_eq!(contents(&to).unwrap(), (0, 0));
 }
 

@@ -34,47 +34,50 @@ const LOCK: &str = "lock";
 
 impl Temporary {
     /// Makes one for the data of a temporary server.
-    pub fn server() -> Result<Self, LocalError> {
+    pub fn for_server() -> Result<Self, LocalError> {
         Temporary::make(PREFIXES[0])
     }
 
     /// Makes one for the data of an embedded store.
-    pub fn store() -> Result<Self, LocalError> {
+    pub fn for_store() -> Result<Self, LocalError> {
         Temporary::make(PREFIXES[1])
     }
 
     /// Makes one for the servers of a proof.
-    pub fn proof() -> Result<Self, LocalError> {
+    pub fn for_proof() -> Result<Self, LocalError> {
         Temporary::make(PREFIXES[2])
     }
 
     fn make(prefix: &str) -> Result<Self, LocalError> {
         let above = std::env::temp_dir();
-        let failed = |e| LocalError::failed(above.display(), e);
+        let failed = |e| LocalError::failed_step(above.display(), e);
         let mut builder = tempfile::Builder::new();
         let folder = builder.prefix(prefix).permissions(Permissions::from_mode(0o700));
         let folder = folder.tempdir_in(&above).map_err(failed)?;
         let lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(folder.path().join(LOCK));
         let lock = lock.map_err(failed)?;
-        lock.try_lock().map_err(|e| LocalError::failed(folder.path().display(), e))?;
+        lock.try_lock().map_err(|e| LocalError::failed_step(folder.path().display(), e))?;
         let mut journal = Journal::open(folder.path(), &Machine::default())?;
         let data = folder.path().canonicalize().map_err(failed)?.join("data");
-        journal.add(Undo::Folder { path: data.clone() })?;
-        DirBuilder::new().mode(0o700).create(&data).map_err(|e| LocalError::failed(data.display(), e))?;
+        journal.note_action(Undo::Folder { path: data.clone() })?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&data)
+            .map_err(|e| LocalError::failed_step(data.display(), e))?;
         Ok(Temporary { journal, data, _folder: folder, _lock: lock })
     }
 
     /// Folder of the server's data.
-    pub fn data(&self) -> &Path {
+    pub fn data_folder(&self) -> &Path {
         &self.data
     }
 
     /// Notes a process that is to end with this dyno.
-    pub fn notes(&mut self, pid: u32) -> Result<(), LocalError> {
+    pub fn note_process(&mut self, pid: u32) -> Result<(), LocalError> {
         let machine = Machine::default();
-        let Some(started) = process::started(&machine, pid) else { return Ok(()) };
-        let session = process::session(&machine, pid);
-        self.journal.add(Undo::Process { pid, started, session }).map(drop)
+        let Some(started) = process::start_ticks(&machine, pid) else { return Ok(()) };
+        let session = process::session_of(&machine, pid);
+        self.journal.note_action(Undo::Process { pid, started, session }).map(drop)
     }
 }
 
@@ -100,8 +103,8 @@ fn abandoned_in(above: &Path) -> Vec<String> {
         let own = path.join(undo::NAME);
         let below = undo::journals_below(&path).into_iter().filter(|journal| *journal != own);
         let ended: Result<usize, LocalError> =
-            below.map(|journal| undo::revert(&journal, &Machine::default())).sum();
-        let removed = match ended.and_then(|_| undo::revert(&own, &Machine::default())) {
+            below.map(|journal| undo::revert_journal(&journal, &Machine::default())).sum();
+        let removed = match ended.and_then(|_| undo::revert_journal(&own, &Machine::default())) {
             // The folder's dyno has undone everything itself, or has not said yet who it is.
             Ok(0) if about.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG)) => {
                 fs::remove_dir_all(&path).map_err(|e| e.to_string())
@@ -148,7 +151,7 @@ mod tests {
         let above = tempfile::tempdir().unwrap();
         let above = above.path().canonicalize().unwrap();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let started = process::started(&Machine::default(), other.id()).unwrap();
+        let started = process::start_ticks(&Machine::default(), other.id()).unwrap();
         let gone = left(&above, "dyno-server-gone", (other.id(), started + 1));
         let store = left(&above, "dyno-store-gone", (other.id(), started + 1));
         let runs = left(&above, "dyno-server-runs", (other.id(), started));
@@ -179,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_folder_goes_with_its_owner() {
-        let made = Temporary::server().unwrap();
-        let (data, folder) = (made.data().to_owned(), made._folder.path().to_owned());
+        let made = Temporary::for_server().unwrap();
+        let (data, folder) = (made.data_folder().to_owned(), made._folder.path().to_owned());
         assert!(data.is_dir() && is_own(&fs::metadata(&folder).unwrap()));
         drop(made);
         assert!(!folder.exists());

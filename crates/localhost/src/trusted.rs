@@ -31,7 +31,7 @@ fn belongs(path: &Path, about: &Metadata) -> Result<(), LocalError> {
 
 /// A folder of the caller's own, no link, into which no other user writes.
 pub(crate) fn folder(path: &Path) -> Result<(), LocalError> {
-    let about = fs::symlink_metadata(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    let about = fs::symlink_metadata(path).map_err(|e| LocalError::failed_step(path.display(), e))?;
     if !about.is_dir() {
         return Err(untrusted(path, "is a link, or no folder: name the folder itself"));
     }
@@ -47,17 +47,17 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<Option<File>, Loca
     let about = match fs::symlink_metadata(path) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(LocalError::failed(path.display(), error)),
+        Err(error) => return Err(LocalError::failed_step(path.display(), error)),
     };
     folder(path.parent().unwrap_or(Path::new("/")))?;
     let file = files::open_with(path, options).map_err(|e| match e.kind() {
         io::ErrorKind::PermissionDenied => {
-            belongs(path, &about).err().unwrap_or(LocalError::failed(path.display(), e))
+            belongs(path, &about).err().unwrap_or(LocalError::failed_step(path.display(), e))
         }
         io::ErrorKind::InvalidInput => untrusted(path, e),
-        _ => LocalError::failed(path.display(), e),
+        _ => LocalError::failed_step(path.display(), e),
     })?;
-    let about = file.metadata().map_err(|e| LocalError::failed(path.display(), e))?;
+    let about = file.metadata().map_err(|e| LocalError::failed_step(path.display(), e))?;
     belongs(path, &about)?;
     match about.mode() & 0o077 {
         0 => Ok(Some(file)),
@@ -71,14 +71,14 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<Option<File>, Loca
 
 /// Looks at a directory that dyno is told to stop or to go on with, and at everything in it that is obeyed. It may be named by
 /// a link; one that is not there belongs to no user.
-pub fn directory(path: &Path) -> Result<(), LocalError> {
+pub fn check_directory(path: &Path) -> Result<(), LocalError> {
     let path = match path.canonicalize() {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(LocalError::failed(path.display(), error)),
+        Err(error) => return Err(LocalError::failed_step(path.display(), error)),
     };
     folder(&path)?;
-    for entry in fs::read_dir(&path).map_err(|e| LocalError::failed(path.display(), e))?.flatten() {
+    for entry in fs::read_dir(&path).map_err(|e| LocalError::failed_step(path.display(), e))?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if NAMES.contains(&name.as_str()) || is_of_pods(&name) {
             open(&entry.path(), OpenOptions::new().read(true))?;

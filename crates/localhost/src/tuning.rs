@@ -19,7 +19,7 @@ pub struct Tuned {
 
 impl Tuned {
     /// Puts everything back as it was.
-    pub fn revert(mut self) -> Result<(), LocalError> {
+    pub fn revert_settings(mut self) -> Result<(), LocalError> {
         self.journal.undo_all()
     }
 }
@@ -27,7 +27,7 @@ impl Tuned {
 /// Applies what is asked for; each setting is noted in the journal of `work_dir`, a folder for nothing else, before,
 /// and read back after. With `go_on` what
 /// cannot be set is listed instead of refused.
-pub fn apply(
+pub fn apply_settings(
     tuning: &HostTuning,
     machine: &Machine,
     work_dir: &Path,
@@ -92,11 +92,11 @@ fn rps_mask(rps: &Rps, device: &str, machine: &Machine) -> Result<String, LocalE
         Rps::Cores(cores) => Ok(mask(&cores.0)),
         Rps::Word(RpsWord::Local) => {
             let file = machine.sys.join("class/net").join(device).join("device/local_cpulist");
-            let text = fs::read_to_string(&file).map_err(|e| LocalError::failed(file.display(), e))?;
+            let text = fs::read_to_string(&file).map_err(|e| LocalError::failed_step(file.display(), e))?;
             let cores = parse_list(&text).filter(|cores| !cores.is_empty());
             cores
                 .map(|cores| mask(&cores))
-                .ok_or_else(|| LocalError::failed(file.display(), "is no list of cores"))
+                .ok_or_else(|| LocalError::failed_step(file.display(), "is no list of cores"))
         }
     }
 }
@@ -122,10 +122,10 @@ fn set(journal: &mut Journal, key: &str, file: &Path, value: &str) -> Result<(),
     if same(&old, value) {
         return Ok(());
     }
-    let id = journal.add(Undo::Value { path: file.to_owned(), old })?;
+    let id = journal.note_action(Undo::Value { path: file.to_owned(), old })?;
     if let Err(e) = fs::write(file, value) {
         // Nothing was changed, so what cannot be written need not be written back.
-        journal.forget(id)?;
+        journal.forget_note(id)?;
         return Err(refused(format!("{value}: {e}")));
     }
     let now = read().map_err(|e| refused(e.to_string()))?;

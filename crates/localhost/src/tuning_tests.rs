@@ -1,5 +1,5 @@
 use crate::tuning::*;
-use dyno_monitor::topology::trees::{GUEST, put};
+use dyno_monitor::topology::trees::{GUEST, put_line};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -9,8 +9,11 @@ fn host(folder: &Path) -> Machine {
     GUEST.write(&machine.sys).unwrap();
     for cpu in 0..8 {
         let governor = if cpu < 2 { "performance" } else { "powersave" };
-        put(&machine.sys.join(format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")), governor)
-            .unwrap();
+        put_line(
+            &machine.sys.join(format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")),
+            governor,
+        )
+        .unwrap();
     }
     let files = [
         ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
@@ -25,7 +28,7 @@ fn host(folder: &Path) -> Machine {
         ("proc/sys/kernel/numa_balancing", "1"),
         ("proc/self/stat", "1 (x) S"),
     ];
-    files.iter().for_each(|(path, text)| put(&folder.join(path), text).unwrap());
+    files.iter().for_each(|(path, text)| put_line(&folder.join(path), text).unwrap());
     machine
 }
 
@@ -55,7 +58,7 @@ fn settings_are_applied_and_put_back() {
     let machine = host(folder.path());
     let before = all_files(folder.path());
     let work_dir = folder.path().join("home");
-    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
+    let tuned = apply_settings(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
     let now = all_files(folder.path());
     let governors = now.iter().filter(|(file, _)| file.ends_with("scaling_governor"));
     assert!(governors.map(|(_, text)| text).all(|text| text == "performance"));
@@ -69,7 +72,7 @@ fn settings_are_applied_and_put_back() {
     ] {
         assert_eq!(now[&folder.path().join(file)], text, "{file}");
     }
-    tuned.revert().unwrap();
+    tuned.revert_settings().unwrap();
     assert_eq!(all_files(folder.path()), before);
 }
 
@@ -79,15 +82,15 @@ fn what_a_killed_dyno_has_set_is_put_back_from_its_journal() {
     let machine = host(folder.path());
     let before = all_files(folder.path());
     let work_dir = folder.path().join("home");
-    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
+    let tuned = apply_settings(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
     // As if the process had ended without dropping it.
     std::mem::forget(tuned);
     assert_ne!(all_files(folder.path()), before);
     assert!(Journal::open(&work_dir, &machine).is_err(), "a journal with something in it is not written on");
     // Six cores, two words, a device, two queues, two numbers.
-    assert_eq!(crate::undo::revert(&work_dir.join("undo.jsonl"), &machine).unwrap(), 13);
+    assert_eq!(crate::undo::revert_journal(&work_dir.join("undo.jsonl"), &machine).unwrap(), 13);
     assert_eq!(all_files(folder.path()), before);
-    assert_eq!(crate::undo::revert(&work_dir.join("undo.jsonl"), &machine).unwrap(), 0);
+    assert_eq!(crate::undo::revert_journal(&work_dir.join("undo.jsonl"), &machine).unwrap(), 0);
     Journal::open(&work_dir, &machine).unwrap();
 }
 
@@ -98,10 +101,10 @@ fn what_the_host_has_not_is_an_error_or_a_loss() {
     let before = all_files(folder.path());
     let wanted: HostTuning = serde_json::from_str(r#"{"swappiness": 1, "zone_reclaim_mode": 0}"#).unwrap();
     let work_dir = folder.path().join("home");
-    let error = apply(&wanted, &machine, &work_dir, false).unwrap_err().to_string();
+    let error = apply_settings(&wanted, &machine, &work_dir, false).unwrap_err().to_string();
     assert!(error.contains("zone_reclaim_mode: this host has no such setting"), "{error}");
     assert_eq!(all_files(folder.path()), before, "nothing is left behind");
-    let tuned = apply(&wanted, &machine, &work_dir, true).unwrap();
+    let tuned = apply_settings(&wanted, &machine, &work_dir, true).unwrap();
     assert!(
         tuned.lost[0].contains("zone_reclaim_mode")
             && all_files(folder.path())[&machine.proc.join("sys/vm/swappiness")] == "1"

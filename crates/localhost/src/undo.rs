@@ -70,7 +70,7 @@ impl Journal {
     /// Opens `undo.jsonl` in a directory; refuses a journal that still has something to be undone.
     pub fn open(directory: &Path, machine: &Machine) -> Result<Self, LocalError> {
         let path = directory.join(NAME);
-        let failed = |e: io::Error| LocalError::failed(path.display(), e);
+        let failed = |e: io::Error| LocalError::failed_step(path.display(), e);
         trusted::make_folder(directory).map_err(failed)?;
         let directory = directory.canonicalize().map_err(failed)?;
         let path = directory.join(NAME);
@@ -94,7 +94,7 @@ impl Journal {
         let mut journal = Journal { file, path, id, next: 1, pending: Vec::new(), machine: machine.clone() };
         let owner = std::process::id();
         // Numbers begin anew with each owner.
-        let started = process::started(&journal.machine, owner).unwrap_or(0);
+        let started = process::start_ticks(&journal.machine, owner).unwrap_or(0);
         let boot = process::boot(&journal.machine);
         let host = process::host(&journal.machine);
         let number = Some(journal.id.clone());
@@ -103,7 +103,7 @@ impl Journal {
     }
 
     /// Notes what is about to be done.
-    pub fn add(&mut self, undo: Undo) -> Result<u64, LocalError> {
+    pub fn note_action(&mut self, undo: Undo) -> Result<u64, LocalError> {
         let id = self.next;
         if self.pending.is_empty() {
             registry::enter(&self.machine, &self.id, &self.path, &self.file)?;
@@ -119,19 +119,19 @@ impl Journal {
     }
 
     /// Returns the entry of that number, if it is not undone yet.
-    pub fn noted(&self, id: u64) -> Option<&Undo> {
+    pub fn noted_entry(&self, id: u64) -> Option<&Undo> {
         self.pending.iter().find(|(known, _)| *known == id).map(|(_, undo)| undo)
     }
 
     /// Undoes one thing now.
-    pub fn undo(&mut self, id: u64) -> Result<(), LocalError> {
+    pub fn undo_one(&mut self, id: u64) -> Result<(), LocalError> {
         let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
         let what = &self.pending[at].1;
         undo_one(what, &self.machine).inspect_err(|error| {
             tracing::error!(journal = %self.path.display(), id, undo = ?what, %error, "could not be undone");
         })?;
         tracing::debug!(journal = %self.path.display(), id, "undone");
-        self.forget(id)
+        self.forget_note(id)
     }
 
     fn directory(&self) -> &Path {
@@ -143,7 +143,7 @@ impl Journal {
         let mut failures = Vec::new();
         let ids: Vec<u64> = self.pending.iter().rev().map(|(id, _)| *id).collect();
         for id in ids {
-            if let Err(failure) = self.undo(id) {
+            if let Err(failure) = self.undo_one(id) {
                 failures.push(failure.to_string());
             }
         }
@@ -151,18 +151,18 @@ impl Journal {
     }
 
     /// Returns the end of the list now, for [`Journal::undo_since`].
-    pub fn mark(&self) -> u64 {
+    pub fn current_end(&self) -> u64 {
         self.next
     }
 
     /// Undoes everything noted since a mark, the last first.
     pub fn undo_since(&mut self, mark: u64) -> Result<(), LocalError> {
         let ids: Vec<u64> = self.pending.iter().rev().map(|(id, _)| *id).filter(|id| *id >= mark).collect();
-        ids.into_iter().try_for_each(|id| self.undo(id))
+        ids.into_iter().try_for_each(|id| self.undo_one(id))
     }
 
     /// Takes back the note of something that has turned out not to have been done.
-    pub fn forget(&mut self, id: u64) -> Result<(), LocalError> {
+    pub fn forget_note(&mut self, id: u64) -> Result<(), LocalError> {
         let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
         let (_, undo) = self.pending.remove(at);
         if let Some(outside) = confine::outside(self.directory(), &undo) {
@@ -181,9 +181,10 @@ impl Journal {
     }
 
     fn append(&mut self, line: &UndoLine) -> Result<(), LocalError> {
-        let mut text = serde_json::to_string(line).map_err(|e| LocalError::failed(self.path.display(), e))?;
+        let mut text =
+            serde_json::to_string(line).map_err(|e| LocalError::failed_step(self.path.display(), e))?;
         text.push('\n');
-        self.file.write_all(text.as_bytes()).map_err(|e| LocalError::failed(self.path.display(), e))
+        self.file.write_all(text.as_bytes()).map_err(|e| LocalError::failed_step(self.path.display(), e))
     }
 }
 
@@ -212,7 +213,7 @@ impl FoundJournal {
     fn is_owner_running(&self, machine: &Machine) -> bool {
         let now = process::boot(machine);
         let gone = self.boot.is_some() && now.is_some() && self.boot != now;
-        let running = |(owner, started)| process::started(machine, owner) == Some(started);
+        let running = |(owner, started)| process::start_ticks(machine, owner) == Some(started);
         !gone && self.owner.is_some_and(running)
     }
 }
@@ -220,7 +221,7 @@ impl FoundJournal {
 fn read(file: &mut File, path: &Path) -> Result<FoundJournal, LocalError> {
     let text =
         bounded::no_longer(file, DOCUMENT_BYTES).and_then(|()| bounded::read_text(file, DOCUMENT_BYTES));
-    let text = text.map_err(|e| LocalError::failed(path.display(), e))?;
+    let text = text.map_err(|e| LocalError::failed_step(path.display(), e))?;
     // A line that was cut off while it was written is of something that had not been done.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let mut found = FoundJournal { whole: whole.len() as u64, ..FoundJournal::default() };
@@ -234,7 +235,7 @@ fn read(file: &mut File, path: &Path) -> Result<FoundJournal, LocalError> {
             Ok(UndoLine::Do { id, undo }) => found.pending.push((id, undo)),
             // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
             Ok(UndoLine::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
-            Err(e) => return Err(LocalError::failed(format!("{}:{}", path.display(), number + 1), e)),
+            Err(e) => return Err(LocalError::failed_step(format!("{}:{}", path.display(), number + 1), e)),
         }
     }
     Ok(found)
@@ -257,22 +258,22 @@ pub fn journals_below(path: &Path) -> Vec<PathBuf> {
 
 /// Reads a journal for display; undoes nothing.
 fn look(path: &Path) -> Result<FoundJournal, LocalError> {
-    let mut file = files::open(path).map_err(|e| LocalError::failed(path.display(), e))?;
+    let mut file = files::open(path).map_err(|e| LocalError::failed_step(path.display(), e))?;
     read(&mut file, path)
 }
 
 /// Counts the running processes that a journal names.
-pub fn running(path: &Path, machine: &Machine) -> usize {
+pub fn count_running(path: &Path, machine: &Machine) -> usize {
     let pending = look(path).map(|found| found.pending).unwrap_or_default();
     let runs = |undo: &Undo| match undo {
-        Undo::Process { pid, started, .. } => process::started(machine, *pid) == Some(*started),
+        Undo::Process { pid, started, .. } => process::start_ticks(machine, *pid) == Some(*started),
         _ => false,
     };
     pending.iter().filter(|(_, undo)| runs(undo)).count()
 }
 
 /// Counts the things that a journal says are still to be undone; one that cannot be read is itself one.
-pub fn pending(path: &Path) -> usize {
+pub fn count_pending(path: &Path) -> usize {
     look(path).map_or(1, |found| found.pending.len())
 }
 
@@ -284,7 +285,7 @@ pub fn is_followed(path: &Path, machine: &Machine) -> bool {
 /// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
 /// runs is refused, a journal that is not there is clear. One that is not the caller's own, or of another host, is refused as a
 /// whole; of others an entry that no dyno writes stays, and is named.
-pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
+pub fn revert_journal(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     // Nothing is believed of a journal with nothing left to be done, no matter which user wrote it.
     if look(path).is_ok_and(|found| found.pending.is_empty()) {
         return Ok(0);
@@ -313,12 +314,12 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
         )));
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let directory = directory.canonicalize().map_err(|e| LocalError::failed(directory.display(), e))?;
+    let directory = directory.canonicalize().map_err(|e| LocalError::failed_step(directory.display(), e))?;
     // Without either it is not known whose numbers those of its processes are.
     let known = found.host.is_some() || found.boot.is_some();
     let listed = found.journal.as_deref().filter(|id| registry::knows(machine, id, path, &file));
     let within = confine::AllowedPaths { directory: &directory, listed, machine, known };
-    file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
+    file.set_len(found.whole).map_err(|e| LocalError::failed_step(path.display(), e))?;
     let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
     for (id, undo) in found.pending.iter().rev().filter(|(_, undo)| !within.is_passed_over(undo)) {
         let done = match undo {
@@ -327,7 +328,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
             {
                 Ok(())
             }
-            undo => match within.refuses(undo) {
+            undo => match within.refuse_entry(undo) {
                 None => undo_one(undo, machine),
                 Some(why) => {
                     refused = true;
@@ -343,7 +344,8 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
                 if let (Some(outside), Some(listed)) = (confine::outside(&directory, undo), listed) {
                     registry::remove_mark(&outside, listed);
                 }
-                writeln!(file, "{{\"undone\":{id}}}").map_err(|e| LocalError::failed(path.display(), e))?;
+                writeln!(file, "{{\"undone\":{id}}}")
+                    .map_err(|e| LocalError::failed_step(path.display(), e))?;
             }
             Err(failure) => failures.push(failure.to_string()),
         }
@@ -360,7 +362,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
 
 fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
     let gone = |result: io::Result<()>, path: &Path| match result {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LocalError::failed(path.display(), e)),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(LocalError::failed_step(path.display(), e)),
         _ => Ok(()),
     };
     match undo {
@@ -387,7 +389,7 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
         Undo::Table { name } => packets::remove(machine, name),
         Undo::Device { name, handle } => shaping::remove(machine, name, handle),
         Undo::Value { path, old } => fs::write(path, old)
-            .map_err(|e| LocalError::failed(format!("{} back to {old:?}", path.display()), e)),
+            .map_err(|e| LocalError::failed_step(format!("{} back to {old:?}", path.display()), e)),
     }
 }
 
@@ -415,15 +417,15 @@ mod tests {
                 .to_string()
                 .contains("must be undone first")
         );
-        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        assert_eq!(revert_journal(&path, &machine).unwrap(), 1);
         assert!(!file.exists());
         let mut journal = Journal::open(directory.path(), &machine).unwrap();
-        journal.add(Undo::File { path: file.clone() }).unwrap();
+        journal.note_action(Undo::File { path: file.clone() }).unwrap();
         // The file was never made.
         journal.undo_all().unwrap();
         drop(journal);
-        assert_eq!(revert(&path, &machine).unwrap(), 0);
-        assert_eq!(revert(&directory.path().join("none"), &machine).unwrap(), 0);
+        assert_eq!(revert_journal(&path, &machine).unwrap(), 0);
+        assert_eq!(revert_journal(&directory.path().join("none"), &machine).unwrap(), 0);
     }
 
     #[test]
@@ -431,18 +433,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let started = process::started(&machine, other.id()).unwrap();
+        let started = process::start_ticks(&machine, other.id()).unwrap();
         let path = directory.path().join(NAME);
         let owner = |started: u64| format!("{{\"owner\":{},\"started\":{started}}}\n", other.id());
         let file = directory.path().join("x.data");
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
         fs::write(&file, "").unwrap();
         write(&path, format!("{}{entry}\n", owner(started))).unwrap();
-        assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
+        assert!(revert_journal(&path, &machine).unwrap_err().to_string().contains("still runs"));
         assert!(file.exists());
         // The same number, but another process.
         write(&path, format!("{}{entry}\n", owner(started + 1))).unwrap();
-        assert_eq!(revert(&path, &machine).unwrap(), 1);
+        assert_eq!(revert_journal(&path, &machine).unwrap(), 1);
         other.kill().unwrap();
         other.wait().unwrap();
     }
@@ -452,17 +454,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (pid, started) = (other.id(), process::started(&machine, other.id()).unwrap());
+        let (pid, started) = (other.id(), process::start_ticks(&machine, other.id()).unwrap());
         let path = directory.path().join(NAME);
         let process = serde_json::json!({"id": 1, "undo": "process", "pid": pid, "started": started});
         // The owner's pid, too, is reused by a live process.
         let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot});
         write(&path, format!("{}\n{process}\n", owner("before"))).unwrap();
-        assert_eq!(revert(&path, &machine).unwrap(), 1);
-        assert_eq!(process::started(&machine, pid), Some(started));
+        assert_eq!(revert_journal(&path, &machine).unwrap(), 1);
+        assert_eq!(process::start_ticks(&machine, pid), Some(started));
         let boot = process::boot(&machine).unwrap();
         write(&path, format!("{}\n{process}\n", owner(&boot))).unwrap();
-        assert!(revert(&path, &machine).unwrap_err().to_string().contains("still runs"));
+        assert!(revert_journal(&path, &machine).unwrap_err().to_string().contains("still runs"));
         other.kill().unwrap();
         other.wait().unwrap();
     }
@@ -472,7 +474,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(NAME);
         write(&path, "{\"owner\":1,\"started\":1}\n{\"id\":1,\"undo\":\"everything\"}\n").unwrap();
-        let error = revert(&path, &Machine::default()).unwrap_err().to_string();
+        let error = revert_journal(&path, &Machine::default()).unwrap_err().to_string();
         assert!(error.contains("undo.jsonl:2"), "{error}");
     }
 }

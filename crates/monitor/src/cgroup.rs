@@ -32,7 +32,7 @@ fn below(mount: &Path, path: &str) -> Option<PathBuf> {
 
 impl Cgroup {
     /// Returns the cgroup of a process; `None` where it cannot be told.
-    pub fn of(roots: &Roots, pid: u32) -> Option<Self> {
+    pub fn of_process(roots: &Roots, pid: u32) -> Option<Self> {
         let lines = roots.proc(&format!("{pid}/cgroup"))?;
         let entries: Vec<(&str, &str)> = lines
             .lines()
@@ -65,7 +65,7 @@ impl Cgroup {
     }
 
     /// A number that processes of one group have in common, and no others, on other hosts either.
-    pub fn number(&self, roots: &Roots) -> Option<f64> {
+    pub fn group_number(&self, roots: &Roots) -> Option<f64> {
         use std::os::unix::fs::MetadataExt;
         let inode = std::fs::metadata(self.folder()?).ok()?.ino();
         let boot = roots.proc("sys/kernel/random/boot_id")?;
@@ -78,7 +78,7 @@ impl Cgroup {
     }
 
     /// Adds its figures; those that its kernel does not offer are absent.
-    pub fn sample(&self, into: &mut Sample) {
+    pub fn add_figures(&self, into: &mut Sample) {
         match self {
             Cgroup::V2(folder) => v2(folder, into),
             Cgroup::V1 { cpu, cpuacct, memory, blkio } => {
@@ -86,7 +86,7 @@ impl Cgroup {
                     throttling(folder, "throttled_time", 1e-9, into);
                 }
                 if let Some(ns) = cpuacct.as_ref().and_then(|f| number(&f.join("cpuacct.usage"))) {
-                    into.counter("cgroup.cpu_s", ns / 1e9);
+                    into.add_counter("cgroup.cpu_s", ns / 1e9);
                 }
                 if let Some(folder) = memory {
                     v1_memory(folder, into);
@@ -107,10 +107,10 @@ fn text(folder: &Path, name: &str) -> String {
 fn throttling(folder: &Path, time: &str, to_seconds: f64, into: &mut Sample) {
     for (name, value) in pairs(&text(folder, "cpu.stat")) {
         match name {
-            "nr_periods" => into.counter("cgroup.periods", value),
-            "nr_throttled" => into.counter("cgroup.throttled_periods", value),
-            _ if name == time => into.counter("cgroup.throttled_s", value * to_seconds),
-            "usage_usec" => into.counter("cgroup.cpu_s", value / 1e6),
+            "nr_periods" => into.add_counter("cgroup.periods", value),
+            "nr_throttled" => into.add_counter("cgroup.throttled_periods", value),
+            _ if name == time => into.add_counter("cgroup.throttled_s", value * to_seconds),
+            "usage_usec" => into.add_counter("cgroup.cpu_s", value / 1e6),
             _ => {}
         }
     }
@@ -129,7 +129,7 @@ const MEMORY_STAT: [(&str, &str, bool); 6] = [
 fn memory_stat(folder: &Path, into: &mut Sample) {
     for (name, value) in pairs(&text(folder, "memory.stat")) {
         if let Some((_, ours, grows)) = MEMORY_STAT.iter().find(|(theirs, ..)| *theirs == name) {
-            if *grows { into.counter(*ours, value) } else { into.gauge(*ours, value) }
+            if *grows { into.add_counter(*ours, value) } else { into.add_gauge(*ours, value) }
         }
     }
 }
@@ -145,14 +145,14 @@ fn v2(folder: &Path, into: &mut Sample) {
     ];
     for (file, name) in levels {
         if let Some(value) = number(&folder.join(file)) {
-            into.gauge(name, value);
+            into.add_gauge(name, value);
         }
     }
     memory_stat(folder, into);
     for (name, value) in pairs(&text(folder, "memory.events")) {
         match name {
-            "max" => into.counter("cgroup.memory_limit_hits", value),
-            "oom_kill" => into.counter("cgroup.oom_kills", value),
+            "max" => into.add_counter("cgroup.memory_limit_hits", value),
+            "oom_kill" => into.add_counter("cgroup.oom_kills", value),
             _ => {}
         }
     }
@@ -169,7 +169,7 @@ fn v2(folder: &Path, into: &mut Sample) {
     ];
     for (key, name) in counts {
         if let Some(value) = sum(key) {
-            into.counter(name, value);
+            into.add_counter(name, value);
         }
     }
     for what in ["cpu", "memory", "io"] {
@@ -184,21 +184,21 @@ fn v1_memory(folder: &Path, into: &mut Sample) {
     ];
     for (file, name) in levels {
         if let Some(value) = number(&folder.join(file)) {
-            into.gauge(name, value);
+            into.add_gauge(name, value);
         }
     }
     // No limit is a number near 2^63.
     let limit = number(&folder.join("memory.limit_in_bytes")).filter(|bytes| *bytes < 9e18);
     if let Some(limit) = limit {
-        into.gauge("cgroup.memory_limit_bytes", limit);
+        into.add_gauge("cgroup.memory_limit_bytes", limit);
     }
     if let Some(hits) = number(&folder.join("memory.failcnt")) {
-        into.counter("cgroup.memory_limit_hits", hits);
+        into.add_counter("cgroup.memory_limit_hits", hits);
     }
     memory_stat(folder, into);
     for (name, value) in pairs(&text(folder, "memory.oom_control")) {
         if name == "oom_kill" {
-            into.counter("cgroup.oom_kills", value);
+            into.add_counter("cgroup.oom_kills", value);
         }
     }
 }
@@ -217,6 +217,6 @@ fn v1_blkio(folder: &Path, into: &mut Sample) {
             let mut words = line.split_ascii_whitespace().skip(1);
             (words.next()? == direction).then(|| words.next()?.parse().ok())?
         };
-        into.counter(name, text.lines().filter_map(of).sum());
+        into.add_counter(name, text.lines().filter_map(of).sum());
     }
 }

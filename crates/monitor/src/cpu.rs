@@ -19,7 +19,7 @@ pub(crate) const TICKS: f64 = 100.0;
 
 impl ProcessCpu {
     /// Reads it now: nanosecond-exact in sum from the process clock, divided as /proc/self/stat divides it.
-    pub fn now() -> Self {
+    pub fn read_now() -> Self {
         let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let total = clock.tv_sec as f64 + clock.tv_nsec as f64 / 1e9;
         let (user, system) = Self::ticks(getpid()).unwrap_or((1.0, 0.0));
@@ -35,13 +35,13 @@ impl ProcessCpu {
     }
 
     /// CPU seconds of another process (user and system), if it can be read.
-    pub fn of(pid: u32) -> Option<f64> {
+    pub fn of_process(pid: u32) -> Option<f64> {
         let (user, system) = Self::ticks(Pid::from_raw(pid as i32)?)?;
         Some((user + system) / TICKS)
     }
 
     /// Returns the moment since which this process counts: its start, to a hundredth of a second.
-    pub fn began() -> Option<SystemTime> {
+    pub fn start_time() -> Option<SystemTime> {
         let stat = read(Path::new("/proc/self/stat")).ok()?;
         let ticks: f64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
         let uptime = read(Path::new("/proc/uptime")).ok()?;
@@ -51,7 +51,7 @@ impl ProcessCpu {
     }
 
     /// Returns the use since `earlier`.
-    pub fn since(&self, earlier: &ProcessCpu) -> ProcessCpu {
+    pub fn since_earlier(&self, earlier: &ProcessCpu) -> ProcessCpu {
         ProcessCpu {
             user_s: (self.user_s - earlier.user_s).max(0.0),
             system_s: (self.system_s - earlier.system_s).max(0.0),
@@ -95,7 +95,7 @@ impl HostCpu {
     }
 
     /// Returns the CPU times since the last call; `None` where /proc/stat cannot be read.
-    pub fn lap(&mut self) -> Option<CpuTimes> {
+    pub fn lap_times(&mut self) -> Option<CpuTimes> {
         let now = times()?;
         let lap = CpuTimes {
             total: now.total.saturating_sub(self.last.total),
@@ -120,7 +120,7 @@ impl CpuTimes {
     }
 
     /// Adds the times of another span.
-    pub fn add(&mut self, other: &CpuTimes) {
+    pub fn add_times(&mut self, other: &CpuTimes) {
         self.total += other.total;
         self.idle += other.idle;
         self.steal += other.steal;
@@ -150,30 +150,30 @@ mod tests {
 
     #[test]
     fn this_process_began_a_little_while_ago() {
-        let began = ProcessCpu::began().unwrap();
+        let began = ProcessCpu::start_time().unwrap();
         let age = SystemTime::now().duration_since(began).unwrap();
         assert!(age < Duration::from_secs(86_400), "{age:?}");
-        let again = ProcessCpu::began().unwrap();
+        let again = ProcessCpu::start_time().unwrap();
         let apart = again.duration_since(began).unwrap_or_else(|error| error.duration());
         assert!(apart < Duration::from_secs(1), "{apart:?}");
     }
 
     #[test]
     fn burning_cpu_shows() {
-        let before = ProcessCpu::now();
+        let before = ProcessCpu::read_now();
         let mut x = 1u64;
-        while ProcessCpu::now().since(&before).total_s() < 0.02 {
+        while ProcessCpu::read_now().since_earlier(&before).total_s() < 0.02 {
             x = std::hint::black_box(x.wrapping_mul(3));
         }
         assert!(peak_resident_bytes().unwrap() > 100_000);
-        assert!(ProcessCpu::of(std::process::id()).is_some());
+        assert!(ProcessCpu::of_process(std::process::id()).is_some());
     }
 
     #[test]
     fn the_hosts_times_go_forward() {
         let mut host = HostCpu::start();
         std::thread::sleep(std::time::Duration::from_millis(30));
-        let lap = host.lap().unwrap();
+        let lap = host.lap_times().unwrap();
         assert!(lap.total > 0 && lap.idle <= lap.total);
     }
 }

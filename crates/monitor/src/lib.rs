@@ -21,7 +21,7 @@ pub mod topology;
 
 pub use cgroup::Cgroup;
 pub use cpu::{CpuTimes, HostCpu, ProcessCpu, host_cores, peak_resident_bytes};
-pub use host::{CLOCK_SOURCE, HostDescription, HostSource, boot_id, host};
+pub use host::{CLOCK_SOURCE, HostDescription, HostSource, boot_id, read_host_facts};
 pub use monitor::{Cost, Marker, Monitor, OWN, SampleSink, unix_ns};
 pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time that [`Monitor::mark`] waits for sources that are under way.
+/// Time that [`Monitor::take_samples`] waits for sources that are under way.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Rows that say "missing" after one answer that took many ticks.
@@ -42,7 +42,7 @@ pub struct Cost {
 
 impl Cost {
     /// Share of one core.
-    pub fn share(&self) -> f64 {
+    pub fn core_share(&self) -> f64 {
         if self.wall_s > 0.0 { self.cpu_s / self.wall_s } else { 0.0 }
     }
 }
@@ -120,12 +120,12 @@ impl Monitor {
     }
 
     /// For samples at known times.
-    pub fn marker(&self) -> Marker {
+    pub fn make_marker(&self) -> Marker {
         Marker(self.workers.iter().map(|(words, _)| words.clone()).collect())
     }
 
     /// Takes a further sample of every source now and waits for them, but not long for those that are slow.
-    pub fn mark(&self) {
+    pub fn take_samples(&self) {
         let now = unix_ns(SystemTime::now());
         let (done, answers) = channel();
         let sent = self
@@ -143,7 +143,7 @@ impl Monitor {
     }
 
     /// Returns the cost so far.
-    pub fn cost(&self) -> Cost {
+    pub fn cost_so_far(&self) -> Cost {
         let ns: u64 = self.clocks.iter().map(|c| c.load(Ordering::Relaxed)).sum();
         Cost { cpu_s: ns as f64 / 1e9, wall_s: self.begun.elapsed().as_secs_f64() }
     }
@@ -158,7 +158,7 @@ impl Monitor {
             // A thread that panicked leaves no further samples, and they count as missing.
             let _ = thread.join();
         }
-        self.cost()
+        self.cost_so_far()
     }
 }
 
@@ -255,7 +255,7 @@ impl MonitorThread {
         if self.number == 0 {
             let ns: u64 = self.clocks.iter().map(|c| c.load(Ordering::Relaxed)).sum();
             let mut own = Sample::default();
-            own.counter("cpu_s", ns as f64 / 1e9);
+            own.add_counter("cpu_s", ns as f64 / 1e9);
             let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
             sink.sample(OWN, unix_ns(SystemTime::now()), Some(&own));
         }

@@ -36,7 +36,7 @@ impl Source for Fake {
         if self.fails.load(Ordering::SeqCst) {
             return Err(SampleError::Ask("out of order".into()));
         }
-        into.gauge("x", 1.0);
+        into.add_gauge("x", 1.0);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ fn failures_are_missing_with_one_event_each_way() {
     let monitor = Monitor::start(vec![source], Duration::from_secs(3_600), &[], sink.clone()).unwrap();
     for failing in [false, true, true, false, false] {
         fails.store(failing, Ordering::SeqCst);
-        monitor.mark();
+        monitor.take_samples();
     }
     monitor.stop();
     let kept = sink.lock().unwrap();
@@ -100,8 +100,8 @@ fn marks_are_taken_at_their_time() {
     let (source, _) = fake("m", 0, false);
     let monitor = Monitor::start(vec![source], Duration::from_secs(3_600), &[], sink.clone()).unwrap();
     let at = SystemTime::now() + Duration::from_millis(120);
-    monitor.marker().mark_at(at);
-    monitor.marker().mark_at(at + Duration::from_millis(100));
+    monitor.make_marker().mark_at(at);
+    monitor.make_marker().mark_at(at + Duration::from_millis(100));
     std::thread::sleep(Duration::from_millis(400));
     monitor.stop();
     let kept = sink.lock().unwrap();

@@ -77,7 +77,7 @@ impl Neighbours {
     /// Cores that programs have used since, by their names, but this process, what it has started, `own` and what those have
     /// started, and the kernel's threads. Where no server is among `own` (`server_known`), a database may be it: then none is a
     /// neighbour.
-    pub fn cores(&self, own: &[u32], server_known: bool) -> BTreeMap<String, f64> {
+    pub fn cores_used(&self, own: &[u32], server_known: bool) -> BTreeMap<String, f64> {
         let seconds = self.at.elapsed().as_secs_f64();
         let now = processes(&self.roots);
         let mut ours: BTreeSet<u32> = own.iter().copied().collect();
@@ -130,11 +130,11 @@ mod tests {
         all.iter().for_each(|(pid, name, parent)| write(*pid, name, *parent, 100));
         let before = Neighbours::start(Roots { proc: folder.path().to_owned(), ..Roots::default() });
         all.iter().for_each(|(pid, name, parent)| write(*pid, name, *parent, 300));
-        let names = |own: &[u32]| before.cores(own, !own.is_empty()).into_keys().collect::<Vec<_>>();
+        let names = |own: &[u32]| before.cores_used(own, !own.is_empty()).into_keys().collect::<Vec<_>>();
         assert_eq!(names(&[10]), ["mongod", "stress"]);
         assert_eq!(names(&[]), ["child", "stress"]);
         // Workers alone are known: which database they use is not.
-        let beside_workers = before.cores(&[11], false).into_keys().collect::<Vec<_>>();
+        let beside_workers = before.cores_used(&[11], false).into_keys().collect::<Vec<_>>();
         assert_eq!(beside_workers, ["stress"]);
     }
 }

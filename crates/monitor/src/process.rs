@@ -28,7 +28,7 @@ pub struct Pid(Arc<AtomicU32>);
 
 impl Pid {
     /// Sets the process from now on; `None` for none.
-    pub fn set(&self, pid: Option<u32>) {
+    pub fn set_process(&self, pid: Option<u32>) {
         self.0.store(pid.unwrap_or(0), Ordering::Relaxed);
     }
 
@@ -45,7 +45,7 @@ impl From<u32> for Pid {
 }
 
 /// A process, watched by its number; another process that gets the same number later is not taken for it. If its starter says
-/// that it has been started again ([`Pid::set`]), the new process is watched. It is counted on from what was last seen of the
+/// that it has been started again ([`Pid::set_process`]), the new process is watched. It is counted on from what was last seen of the
 /// one before: counters that began anew could overtake their old values unseen.
 #[derive(Clone, Debug)]
 pub struct ProcessSource {
@@ -106,8 +106,8 @@ impl ProcessSource {
         if now != self.pid {
             self.pid = now;
             self.started = self.stat().map(|s| s.started);
-            self.cgroup = Cgroup::of(&self.roots, now);
-            self.group = self.cgroup.as_ref().and_then(|group| group.number(&self.roots));
+            self.cgroup = Cgroup::of_process(&self.roots, now);
+            self.group = self.cgroup.as_ref().and_then(|group| group.group_number(&self.roots));
             self.counted.values_mut().for_each(|(earlier, own)| *earlier += std::mem::take(own));
         }
     }
@@ -115,7 +115,7 @@ impl ProcessSource {
     fn count(&mut self, into: &mut Sample, name: &'static str, value: f64) {
         let (earlier, own) = self.counted.entry(name).or_default();
         *own = value;
-        into.counter(name, *earlier + value);
+        into.add_counter(name, *earlier + value);
     }
 
     /// Returns `None` for a process that has ended, even if its parent has not waited for it: its figures stay as they were.
@@ -140,11 +140,11 @@ impl Source for ProcessSource {
         self.count(into, "cpu.system_s", stat.system_s);
         self.count(into, "minor_faults", stat.minor_faults);
         self.count(into, "major_faults", stat.major_faults);
-        into.gauge("threads", stat.threads);
+        into.add_gauge("threads", stat.threads);
         let status = self.roots.proc(&format!("{}/status", self.pid)).unwrap_or_default();
         for (name, kib) in pairs(&status) {
             if let Some((_, ours)) = STATUS.iter().find(|(theirs, _)| *theirs == name) {
-                into.gauge(*ours, kib * 1024.0);
+                into.add_gauge(*ours, kib * 1024.0);
             }
         }
         for (name, value) in pairs(&self.roots.proc(&format!("{}/io", self.pid)).unwrap_or_default()) {
@@ -153,10 +153,10 @@ impl Source for ProcessSource {
             }
         }
         if let Some(cgroup) = &self.cgroup {
-            cgroup.sample(into);
+            cgroup.add_figures(into);
         }
         if let Some(number) = self.group {
-            into.gauge("cgroup.number", number);
+            into.add_gauge("cgroup.number", number);
         }
         Ok(())
     }

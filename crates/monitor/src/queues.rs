@@ -35,14 +35,14 @@ pub struct Queues {
 
 impl Queues {
     /// Looks now. What a kernel does not tell is not there.
-    pub fn now() -> Self {
+    pub fn read_now() -> Self {
         let told = read(Path::new("/proc/self/net/dev")).unwrap_or_default();
         Queues { sent: sent(&told), shaped: shaped().unwrap_or_default() }
     }
 
     /// Returns device and discipline of what has held back most of what this host sent between `before` and now, if that was
     /// `least` bytes: at one of the two moments at least.
-    pub fn since(&self, before: &Queues, least: u64) -> Option<(String, String)> {
+    pub fn held_back_since(&self, before: &Queues, least: u64) -> Option<(String, String)> {
         let of = |device: &String| {
             self.sent[device].saturating_sub(before.sent.get(device).copied().unwrap_or(0)) as f64
         };
@@ -169,14 +169,17 @@ mod tests {
         };
         let before = of(1_000, 1_000, &[]);
         let netem = [("eth0", "netem")];
-        assert_eq!(of(1_100, 9_000, &netem).since(&before, 500), Some(("eth0".into(), "netem".into())));
-        assert_eq!(of(9_000, 1_100, &netem).since(&before, 500), None);
-        // It was taken away meanwhile.
         assert_eq!(
-            of(1_000, 2_000, &[]).since(&of(1_000, 1_000, &netem), 500),
+            of(1_100, 9_000, &netem).held_back_since(&before, 500),
             Some(("eth0".into(), "netem".into()))
         );
-        assert_eq!(of(1_000, 1_400, &netem).since(&before, 500), None);
+        assert_eq!(of(9_000, 1_100, &netem).held_back_since(&before, 500), None);
+        // It was taken away meanwhile.
+        assert_eq!(
+            of(1_000, 2_000, &[]).held_back_since(&of(1_000, 1_000, &netem), 500),
+            Some(("eth0".into(), "netem".into()))
+        );
+        assert_eq!(of(1_000, 1_400, &netem).held_back_since(&before, 500), None);
         assert_eq!(sent("a\n  lo: 1 2 3 4 5 6 7 8 99 10\n"), BTreeMap::from([("lo".into(), 99)]));
     }
 

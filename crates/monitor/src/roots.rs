@@ -23,7 +23,7 @@ impl Default for Roots {
 
 impl Roots {
     /// A recorded tree with `proc`, `sys` and `cgroup` in it.
-    pub fn recorded(folder: &Path) -> Self {
+    pub fn recorded_tree(folder: &Path) -> Self {
         Roots { proc: folder.join("proc"), sys: folder.join("sys"), cgroup: folder.join("cgroup") }
     }
 

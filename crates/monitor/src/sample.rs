@@ -41,24 +41,24 @@ pub struct Sample {
 
 impl Sample {
     /// Adds a counter. A value that is not finite is no value and left out.
-    pub fn counter(&mut self, name: impl Into<String>, value: f64) {
-        self.put(name.into(), SeriesKind::Counter, value);
+    pub fn add_counter(&mut self, name: impl Into<String>, value: f64) {
+        self.add_figure(name.into(), SeriesKind::Counter, value);
     }
 
     /// Adds a gauge. A value that is not finite is no value and left out.
-    pub fn gauge(&mut self, name: impl Into<String>, value: f64) {
-        self.put(name.into(), SeriesKind::Gauge, value);
+    pub fn add_gauge(&mut self, name: impl Into<String>, value: f64) {
+        self.add_figure(name.into(), SeriesKind::Gauge, value);
     }
 
     /// Adds a figure.
-    pub fn put(&mut self, name: String, kind: SeriesKind, value: f64) {
+    pub fn add_figure(&mut self, name: String, kind: SeriesKind, value: f64) {
         if value.is_finite() {
             self.readings.push(Reading { name, kind, value });
         }
     }
 
     /// All figures, in the order of the source.
-    pub fn readings(&self) -> &[Reading] {
+    pub fn all_readings(&self) -> &[Reading] {
         &self.readings
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 const PID: u32 = 4242;
 
 fn roots(tree: &str) -> Roots {
-    Roots::recorded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees").join(tree))
+    Roots::recorded_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees").join(tree))
 }
 
 fn sampled(mut source: impl Source) -> Sample {
@@ -23,7 +23,7 @@ fn assert_all(sample: &Sample, expected: &[(&str, f64)]) {
 }
 
 fn kind(sample: &Sample, name: &str) -> SeriesKind {
-    sample.readings().iter().find(|r| r.name == name).unwrap().kind
+    sample.all_readings().iter().find(|r| r.name == name).unwrap().kind
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn the_host() {
 #[test]
 fn a_kernel_without_pressure_has_none() {
     let sample = sampled(HostSource::new(roots("v1")));
-    assert!(sample.readings().iter().all(|r| !r.name.starts_with("pressure")));
-    let mut none = HostSource::new(Roots::recorded(Path::new("/nonexistent")));
+    assert!(sample.all_readings().iter().all(|r| !r.name.starts_with("pressure")));
+    let mut none = HostSource::new(Roots::recorded_tree(Path::new("/nonexistent")));
     let words = none.sample(&mut Sample::default()).unwrap_err().to_string();
     assert!(words.contains("/nonexistent/proc/stat cannot be read"), "{words}");
 }
@@ -115,7 +115,9 @@ fn a_process_and_its_cgroup() {
 
 #[test]
 fn a_container_that_sees_only_its_own_part() {
-    let Some(Cgroup::V1 { memory, blkio, .. }) = Cgroup::of(&roots("v1"), PID) else { panic!("not v1") };
+    let Some(Cgroup::V1 { memory, blkio, .. }) = Cgroup::of_process(&roots("v1"), PID) else {
+        panic!("not v1")
+    };
     assert!(memory.unwrap().ends_with("cgroup/memory/redis"));
     assert!(blkio.unwrap().ends_with("cgroup/blkio"));
 }
@@ -134,11 +136,11 @@ fn a_process_that_is_started_again_is_followed() {
     let mut source = ProcessSource::new("server", roots("v2"), pid.clone());
     let mut sample = Sample::default();
     source.sample(&mut sample).unwrap();
-    pid.set(None);
+    pid.set_process(None);
     assert_eq!(source.sample(&mut sample).unwrap_err().to_string(), "is not running");
-    pid.set(Some(4243));
+    pid.set_process(Some(4243));
     assert_eq!(source.sample(&mut sample).unwrap_err().to_string(), "process 4243 has ended");
-    pid.set(Some(PID));
+    pid.set_process(Some(PID));
     sample.clear();
     source.sample(&mut sample).unwrap();
     // Two processes have used so much; a group's counters go on by themselves.

@@ -120,14 +120,14 @@ struct ProofWorker<'a> {
 impl ProofWorker<'_> {
     fn goes_on(&self, number: u64) -> bool {
         let in_time = self.plan.duration.is_none_or(|duration| self.begun.elapsed() < duration);
-        number < self.plan.worker_share(self.worker) && in_time && !self.control.stopping()
+        number < self.plan.worker_share(self.worker) && in_time && !self.control.is_stopping()
     }
 
     /// Waits until the next batch is due.
     fn pace(&self, number: u64) {
         let Some(rate) = self.plan.rate else { return };
         let due = Duration::from_secs_f64(number as f64 * f64::from(self.plan.workers) / rate);
-        while self.begun.elapsed() < due && !self.control.stopping() {
+        while self.begun.elapsed() < due && !self.control.is_stopping() {
             std::thread::sleep((due - self.begun.elapsed().min(due)).min(Duration::from_millis(20)));
         }
     }

@@ -428,7 +428,7 @@ pub fn embedded(
         let share = (kill < kills).then(|| (f64::from(kill) + moments.next_unit()) / f64::from(kills));
         run.heard.waits = false;
         run.round(begun, share, &mut tick)?;
-        if control.stopping() {
+        if control.is_stopping() {
             break;
         }
     }
@@ -512,7 +512,7 @@ impl ProofRun<'_> {
             let due =
                 self.heard.waits || acknowledged && share.is_some_and(|share| self.done(begun) >= share);
             let over = self.plan.duration.is_some() && share.is_none() && self.done(begun) >= 1.0;
-            if due || over || self.control.stopping() {
+            if due || over || self.control.is_stopping() {
                 return self.kill(writer, due);
             }
         }

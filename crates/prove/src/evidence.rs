@@ -39,7 +39,7 @@ impl Lag {
 /// By how much clocks of members differ from this host's. Said, not demanded: the proof's times are this host's own.
 pub fn clocks(database: &dyn ReplicatedStore, members: &[String]) -> Vec<PreCheck> {
     let said = |member: &String| {
-        let found = match dyno_hosts::protocol::offset::offset(|| database.clock_ns(member)) {
+        let found = match dyno_hosts::protocol::offset::quickest_offset(|| database.clock_ns(member)) {
             Ok(clock) => {
                 let (ms, bound) = (clock.ns as f64 / 1e6, clock.bound_ns as f64 / 1e6);
                 format!("{ms:+.3} ms from this host's, within {bound:.3} ms")

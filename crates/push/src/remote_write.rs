@@ -124,7 +124,7 @@ mod tests {
         let first = snapshot(1_500, 7);
         let made = decoded(&encoder.encode(&sender(), &first).unwrap());
         encoder.taken();
-        let text = dyno_monitor::prometheus::text(&first.families);
+        let text = dyno_monitor::prometheus::render_families(&first.families);
         let scraped = text.lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(made.len(), scraped, "{text}");
         let series = "__name__=dyno_operations_total,instance=h:r,job=dyno,phase=load".to_owned();

@@ -15,13 +15,13 @@ pub(crate) fn sender() -> Sender {
 /// So many milliseconds after 1970; the load began at 1 s.
 pub(crate) fn snapshot(at_ms: u64, operations: u64) -> Snapshot {
     let since = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
-    let mut families = Families::with(&[]);
+    let mut families = Families::with_labels(&[]);
     families.begin("dyno_operations_total", FamilyKind::Counter, "1", "Ended operations.");
-    families.add(&[("phase", "load"), ("empty", "")], since, SeriesValue::Number(operations as f64));
+    families.add_series(&[("phase", "load"), ("empty", "")], since, SeriesValue::Number(operations as f64));
     families.begin("dyno_service_seconds", FamilyKind::Histogram, "s", "Times.");
     let histogram = MetricHistogram { up_to: vec![(0.001, 5), (0.1, 6)], count: 7, sum: 0.5 };
-    families.add(&[("phase", "load")], since, SeriesValue::Histogram(histogram));
-    families.single(("dyno_users", FamilyKind::Gauge, "1"), "Users.", None, 3.0);
+    families.add_series(&[("phase", "load")], since, SeriesValue::Histogram(histogram));
+    families.add_number(("dyno_users", FamilyKind::Gauge, "1"), "Users.", None, 3.0);
     Snapshot { at: SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms), families: families.into_vec() }
 }
 

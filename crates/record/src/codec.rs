@@ -27,10 +27,10 @@ fn put(out: &mut Vec<u8>, mut n: u128) {
 }
 
 /// Appends the totals to `out`.
-pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
+pub fn encode_totals(totals: &Totals, out: &mut Vec<u8>) {
     let int = |out: &mut Vec<u8>, n: u64| put(out, u128::from(n));
     int(out, totals.outcomes.len() as u64);
-    out.push(u8::from(totals.scale() == Scale::Micros));
+    out.push(u8::from(totals.slot_scale() == Scale::Micros));
     for slot in &totals.slots {
         out.push(u8::from(slot.is_some()));
         if let Some(slot) = slot {
@@ -63,7 +63,7 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.stamps.client,
         totals.stamps.shared,
         totals.stamps.shared_most_ns,
-        totals.completed(),
+        totals.count_completed(),
         totals.clipped_ns as u64,
         totals.undrained,
         totals.users_ns[0],
@@ -106,8 +106,8 @@ fn histogram(buckets: &Buckets, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`encode`] has written, and nothing else.
-pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
+/// Reads what [`encode_totals`] has written, and nothing else.
+pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
     let mut from = ByteReader(bytes);
     let metrics = from.below(METRICS as u64 + 1, "too many metrics")? as usize;
     let scale = if from.flag()? { Scale::Micros } else { Scale::Ns64 };
@@ -153,7 +153,7 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
     ] {
         *number = from.number()?;
     }
-    totals.crossed = (completed as i64).wrapping_sub(totals.ok() as i64);
+    totals.crossed = (completed as i64).wrapping_sub(totals.count_ok() as i64);
     totals.clipped_ns = clipped_ns as i64;
     totals.lag = from.histogram(Scale::Ns64)?;
     totals.receive_lag = from.histogram(Scale::Ns64)?;
@@ -241,7 +241,7 @@ impl ByteReader<'_> {
         if buckets.count() != count || min > max {
             return Err(Malformed("buckets that are not the count"));
         }
-        buckets.restore(sum, min, max);
+        buckets.restore_extremes(sum, min, max);
         Ok(buckets)
     }
 }
@@ -257,7 +257,7 @@ mod tests {
         let mut interval = ThreadInterval::new(3, Scale::Ns64);
         for (number, ns) in latencies.iter().enumerate() {
             let outcome = if number % 7 == 0 { Outcome::TimedOut } else { Outcome::Ok };
-            interval.record((number % 3) as u16, outcome, *ns, ns * 2);
+            interval.record_ended((number % 3) as u16, outcome, *ns, ns * 2);
             interval.record_server((number % 2) as u16, ns / 3);
             interval.lag.record(ns / 2);
             interval.ideal.record(ns * 3);
@@ -266,10 +266,10 @@ mod tests {
         }
         interval.drop_at(7);
         let mut totals = Totals::new(3, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         totals.busy_ns = u64::MAX;
         (totals.clipped_ns, totals.undrained) = (-(latencies.len() as i64), 3);
-        totals.crossed = -((totals.ok() / 2) as i64);
+        totals.crossed = -((totals.count_ok() / 2) as i64);
         (totals.users_ns, totals.threads) = ([u64::MAX, 5], 2);
         (totals.unexpected, totals.broken) = (6, 7);
         totals.gaps = vec![Gap { from_ns: 3, waiting_ns: 4, until_ns: u64::MAX }; latencies.len() % 3];
@@ -283,25 +283,25 @@ mod tests {
         fn totals_come_back(latencies in prop::collection::vec(0u64..200_000_000_000, 0..200)) {
             let totals = some(&latencies);
             let mut bytes = Vec::new();
-            encode(&totals, &mut bytes);
-            prop_assert_eq!(decode(&bytes).unwrap(), totals);
+            encode_totals(&totals, &mut bytes);
+            prop_assert_eq!(decode_totals(&bytes).unwrap(), totals);
             for cut in (0..bytes.len()).step_by(1 + bytes.len() / 40) {
-                prop_assert!(decode(&bytes[..cut]).is_err());
+                prop_assert!(decode_totals(&bytes[..cut]).is_err());
             }
         }
 
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = decode(&bytes);
+            let _ = decode_totals(&bytes);
         }
 
         #[test]
         fn no_change_panics(latencies in prop::collection::vec(0u64..2_000_000, 1..50), at: prop::sample::Index, to: u8) {
             let mut bytes = Vec::new();
-            encode(&some(&latencies), &mut bytes);
+            encode_totals(&some(&latencies), &mut bytes);
             let at = at.index(bytes.len());
             bytes[at] = to;
-            let _ = decode(&bytes);
+            let _ = decode_totals(&bytes);
         }
     }
 }

@@ -57,17 +57,17 @@ impl GapWatch {
 
     /// Returns whether a success at `at_ns` would end a stretch that is kept.
     #[inline]
-    pub fn ends(&self, at_ns: u64) -> bool {
+    pub fn ends_gap(&self, at_ns: u64) -> bool {
         at_ns >= self.last_ns + SHORTEST_NS || !self.open.is_empty()
     }
 
     /// An operation that had begun at `begun_ns` has succeeded.
     #[inline]
-    pub fn succeeded(&mut self, begun_ns: u64, at_ns: u64, into: &mut Vec<Gap>) {
-        if self.ends(at_ns) {
+    pub fn note_success(&mut self, begun_ns: u64, at_ns: u64, into: &mut Vec<Gap>) {
+        if self.ends_gap(at_ns) {
             // A thread that stood still since it began to work takes the time of its own clock for that of the reply.
             self.paused(self.turn_ns, at_ns);
-            self.unanswered(begun_ns);
+            self.note_unanswered(begun_ns);
             self.close(at_ns, into);
         }
         self.last_ns = self.last_ns.max(at_ns);
@@ -76,20 +76,20 @@ impl GapWatch {
 
     /// An operation that had begun at `begun_ns` was given up without an answer.
     #[inline]
-    pub fn unanswered(&mut self, begun_ns: u64) {
+    pub fn note_unanswered(&mut self, begun_ns: u64) {
         self.waiting_ns = self.waiting_ns.min(begun_ns);
     }
 
     /// The thread begins to work at `now_ns`; it was to wake up by `due_ns` at the latest.
     #[inline]
-    pub fn woke(&mut self, due_ns: u64, now_ns: u64) {
+    pub fn note_wake(&mut self, due_ns: u64, now_ns: u64) {
         self.paused(due_ns, now_ns);
         self.turn_ns = now_ns;
     }
 
     /// The thread has done its work at `now_ns`.
     #[inline]
-    pub fn worked(&mut self, now_ns: u64) {
+    pub fn note_work(&mut self, now_ns: u64) {
         self.paused(self.turn_ns, now_ns);
     }
 
@@ -165,13 +165,13 @@ mod tests {
     #[test]
     fn a_gap_lasts_from_one_success_to_the_next() {
         let found = gaps(|watch, into| {
-            watch.woke(at(0), at(0));
-            watch.succeeded(at(0), at(100), into);
-            watch.woke(at(390), at(390));
-            watch.succeeded(at(350), at(390), into);
+            watch.note_wake(at(0), at(0));
+            watch.note_success(at(0), at(100), into);
+            watch.note_wake(at(390), at(390));
+            watch.note_success(at(350), at(390), into);
             // No user asked before 900.
-            watch.woke(at(1_000), at(1_000));
-            watch.succeeded(at(900), at(1_000), into);
+            watch.note_wake(at(1_000), at(1_000));
+            watch.note_success(at(900), at(1_000), into);
         });
         assert_eq!(found, [(390, 900, 1_000)]);
     }
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn an_operation_given_up_has_waited() {
         let found = gaps(|watch, into| {
-            watch.succeeded(at(0), at(10), into);
-            watch.unanswered(at(20));
-            watch.unanswered(at(2_020));
-            watch.woke(at(3_000), at(3_000));
-            watch.succeeded(at(2_900), at(3_000), into);
-            watch.unanswered(at(3_500));
+            watch.note_success(at(0), at(10), into);
+            watch.note_unanswered(at(20));
+            watch.note_unanswered(at(2_020));
+            watch.note_wake(at(3_000), at(3_000));
+            watch.note_success(at(2_900), at(3_000), into);
+            watch.note_unanswered(at(3_500));
             watch.finish(into);
         });
         assert_eq!(found, [(10, 20, 3_000), (3_000, 3_500, u64::MAX / MS)]);
@@ -194,32 +194,32 @@ mod tests {
     #[test]
     fn a_pause_of_the_client_is_no_gap() {
         let slept = gaps(|watch, into| {
-            watch.succeeded(at(0), at(10), into);
-            watch.worked(at(11));
-            watch.woke(at(60), at(2_000));
-            watch.succeeded(at(11), at(2_000), into);
+            watch.note_success(at(0), at(10), into);
+            watch.note_work(at(11));
+            watch.note_wake(at(60), at(2_000));
+            watch.note_success(at(11), at(2_000), into);
         });
         assert_eq!(slept, []);
         let worked = gaps(|watch, into| {
-            watch.woke(at(10), at(10));
-            watch.succeeded(at(0), at(11), into);
-            watch.worked(at(2_000));
-            watch.succeeded(at(11), at(2_010), into);
+            watch.note_wake(at(10), at(10));
+            watch.note_success(at(0), at(11), into);
+            watch.note_work(at(2_000));
+            watch.note_success(at(11), at(2_010), into);
         });
         assert_eq!(worked, []);
         // By its own clock, without the kernel's time of arrival.
         let within = gaps(|watch, into| {
-            watch.woke(at(10), at(10));
-            watch.succeeded(at(0), at(11), into);
-            watch.succeeded(at(5), at(2_000), into);
+            watch.note_wake(at(10), at(10));
+            watch.note_success(at(0), at(11), into);
+            watch.note_success(at(5), at(2_000), into);
         });
         assert_eq!(within, []);
         // A pause within a gap leaves both its sides.
         let cut = gaps(|watch, into| {
-            watch.succeeded(at(0), at(10), into);
-            watch.woke(at(1_000), at(1_200));
-            watch.woke(at(3_000), at(3_000));
-            watch.succeeded(at(11), at(3_000), into);
+            watch.note_success(at(0), at(10), into);
+            watch.note_wake(at(1_000), at(1_200));
+            watch.note_wake(at(3_000), at(3_000));
+            watch.note_success(at(11), at(3_000), into);
         });
         assert_eq!(cut, [(10, 11, 1_000), (1_200, 11, 3_000)]);
     }

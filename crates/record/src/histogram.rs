@@ -33,7 +33,7 @@ impl Scale {
 
     /// Nanoseconds to whole units, truncated.
     #[inline]
-    pub fn units(self, ns: u64) -> u64 {
+    pub fn to_units(self, ns: u64) -> u64 {
         match self {
             Scale::Ns64 => ns >> 6,
             Scale::Micros => ns / 1_000,
@@ -96,7 +96,7 @@ impl Histogram {
 
     #[inline]
     fn bucket(&self, ns: u64) -> usize {
-        bucket_of(self.scale.units(ns).min(MAX_UNITS))
+        bucket_of(self.scale.to_units(ns).min(MAX_UNITS))
     }
 
     /// The buckets that may hold something.
@@ -149,7 +149,7 @@ impl Buckets {
     }
 
     /// The unit of the buckets.
-    pub fn scale(&self) -> Scale {
+    pub fn bucket_scale(&self) -> Scale {
         self.scale
     }
 
@@ -189,14 +189,14 @@ impl Buckets {
 
     /// Counts one latency in nanoseconds (not for the hot path).
     pub fn record(&mut self, ns: u64) {
-        self.add_bucket(bucket_of(self.scale.units(ns).min(MAX_UNITS)), 1);
+        self.add_bucket(bucket_of(self.scale.to_units(ns).min(MAX_UNITS)), 1);
         self.sum_ns += u128::from(ns);
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
     /// Adds `count` samples to a bucket, as a reader of a log does; sum and extremes must be set by
-    /// [`Buckets::restore`].
+    /// [`Buckets::restore_extremes`].
     pub fn add_bucket(&mut self, bucket: usize, count: u64) {
         if self.counts.len() <= bucket {
             self.counts.resize(bucket + 1, 0);
@@ -206,7 +206,7 @@ impl Buckets {
     }
 
     /// Sets sum and extremes (nanoseconds) of counts that were read back from a file.
-    pub fn restore(&mut self, sum_ns: u128, min_ns: u64, max_ns: u64) {
+    pub fn restore_extremes(&mut self, sum_ns: u128, min_ns: u64, max_ns: u64) {
         (self.sum_ns, self.min_ns, self.max_ns) = (sum_ns, min_ns, max_ns);
     }
 
@@ -219,7 +219,7 @@ impl Buckets {
             min = min.min(bucket_low(bucket) * unit);
             max = max.max(bucket_high(bucket) * unit + unit - 1);
         }
-        self.restore(sum, min, max);
+        self.restore_extremes(sum, min, max);
     }
 
     /// Number of samples.

@@ -141,7 +141,7 @@ impl ThreadInterval {
 
     /// Counts one ended request of `metric`.
     #[inline]
-    pub fn record(&mut self, metric: u16, outcome: Outcome, service_ns: u64, response_ns: u64) {
+    pub fn record_ended(&mut self, metric: u16, outcome: Outcome, service_ns: u64, response_ns: u64) {
         self.outcomes[metric as usize][outcome as usize] += 1;
         let slot = &mut self.slots[metric as usize * 2 + usize::from(!outcome.is_ok())];
         let slot = match slot {
@@ -160,10 +160,10 @@ impl ThreadInterval {
         server.get_or_insert_with(|| Box::new(Histogram::new(scale))).record(server_ns);
     }
 
-    /// Counts one ended request as [`Interval::record`] does and keeps its sample, which ended at `done_ns` after the
+    /// Counts one ended request as [`Interval::record_ended`] does and keeps its sample, which ended at `done_ns` after the
     /// run's epoch, if `keep`.
     pub fn record_sample(&mut self, sample: RawSample, keep: bool) {
-        self.record(sample.metric, sample.outcome, sample.service_ns, sample.response_ns);
+        self.record_ended(sample.metric, sample.outcome, sample.service_ns, sample.response_ns);
         if keep {
             self.samples.push(sample);
         }
@@ -245,38 +245,38 @@ impl Recorder {
     /// Returns whether a success at `at_ns` ends a stretch without one that is kept.
     #[inline]
     pub fn ends_gap(&self, at_ns: u64) -> bool {
-        self.watch.ends(at_ns)
+        self.watch.ends_gap(at_ns)
     }
 
     /// A request of an operation that had begun at `begun_ns` has succeeded at `at_ns`.
     #[inline]
-    pub fn succeeded(&mut self, begun_ns: u64, at_ns: u64) {
-        self.watch.succeeded(begun_ns, at_ns, &mut self.now.gaps);
+    pub fn note_success(&mut self, begun_ns: u64, at_ns: u64) {
+        self.watch.note_success(begun_ns, at_ns, &mut self.now.gaps);
     }
 
     /// An operation that had begun at `begun_ns` was given up without an answer.
     #[inline]
-    pub fn unanswered(&mut self, begun_ns: u64) {
-        self.watch.unanswered(begun_ns);
+    pub fn note_unanswered(&mut self, begun_ns: u64) {
+        self.watch.note_unanswered(begun_ns);
     }
 
     /// The thread begins to work at `now_ns`; it was to wake up by `due_ns` at the latest.
     #[inline]
-    pub fn woke(&mut self, due_ns: u64, now_ns: u64) {
-        self.watch.woke(due_ns, now_ns);
+    pub fn note_wake(&mut self, due_ns: u64, now_ns: u64) {
+        self.watch.note_wake(due_ns, now_ns);
     }
 
     /// The thread has done its work at `now_ns`.
     #[inline]
-    pub fn worked(&mut self, now_ns: u64) {
-        self.watch.worked(now_ns);
+    pub fn note_work(&mut self, now_ns: u64) {
+        self.watch.note_work(now_ns);
     }
 
     /// Hands the current interval over and begins interval `number`. Where the other side has not emptied an interval
     /// yet, counting goes on in the old one, which then covers more than one interval: nothing is lost.
     ///
     /// Where the interval being counted is that one already (the warm-up has just ended), nothing happens.
-    pub fn swap(&mut self, number: u64, warmup: bool) {
+    pub fn swap_interval(&mut self, number: u64, warmup: bool) {
         if (self.now.number, self.now.warmup) == (number, warmup) {
             return;
         }
@@ -285,7 +285,7 @@ impl Recorder {
         }
     }
 
-    /// As [`Recorder::swap`], but waits a while for the other side: where time is virtual it would be left behind for no
+    /// As [`Recorder::swap_interval`], but waits a while for the other side: where time is virtual it would be left behind for no
     /// reason of the load's.
     pub fn swap_waiting(&mut self, number: u64, warmup: bool) {
         if (self.now.number, self.now.warmup) == (number, warmup) {
@@ -307,7 +307,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the warm-up, unless it has ended: as [`Recorder::swap`], but where the other side is behind, an interval is
+    /// Ends the warm-up, unless it has ended: as [`Recorder::swap_interval`], but where the other side is behind, an interval is
     /// allocated and the old one handed over by waiting, because what is measured must not be counted as warm-up.
     #[inline]
     pub fn end_warmup(&mut self, number: u64) {

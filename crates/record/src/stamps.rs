@@ -27,7 +27,7 @@ impl Stamps {
 
     /// Returns whether so many arrivals may be overstated, because they came in one piece with later bytes, that the server's
     /// share of this percentile is not known.
-    pub fn hides(&self, percentile: f64) -> bool {
+    pub fn hides_arrivals(&self, percentile: f64) -> bool {
         let all = (self.kernel + self.client) as f64;
         self.shared as f64 > all * (1.0 - percentile / 100.0) / 2.0
     }

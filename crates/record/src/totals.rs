@@ -28,7 +28,7 @@ pub struct Totals {
     pub arrivals: u64,
     /// Ended arrivals by outcome.
     pub ended: [u64; Outcome::COUNT],
-    /// Successes within the phase's time [0, T) less successes of its arrivals; see [`Totals::completed`].
+    /// Successes within the phase's time [0, T) less successes of its arrivals; see [`Totals::count_completed`].
     pub crossed: i64,
     /// Time of users in [0, T) that the histograms lack, less what they hold of times outside it, nanoseconds (closed loop).
     pub clipped_ns: i64,
@@ -114,7 +114,7 @@ impl Totals {
     }
 
     /// The unit of the slots.
-    pub fn scale(&self) -> Scale {
+    pub fn slot_scale(&self) -> Scale {
         self.scale
     }
 
@@ -140,7 +140,7 @@ impl Totals {
 
     /// Operations of a metric that were due and had not been sent when the time was over: they end as aborted and have no
     /// latency.
-    pub fn unsent(&self, metric: usize) -> u64 {
+    pub fn unsent_operations(&self, metric: usize) -> u64 {
         let counts = &self.outcomes[metric];
         let failed = counts.iter().sum::<u64>() - counts[Outcome::Ok as usize];
         let timed = self.failed_slot(metric).map_or(0, |slot| slot.service.count());
@@ -149,7 +149,7 @@ impl Totals {
     }
 
     /// Nothing, for the same metrics.
-    pub fn emptied(&self) -> Self {
+    pub fn empty_copy(&self) -> Self {
         Totals::new(self.outcomes.len(), self.scale)
     }
 
@@ -160,7 +160,7 @@ impl Totals {
     }
 
     /// Adds a thread's interval.
-    pub fn add(&mut self, interval: &ThreadInterval) {
+    pub fn add_interval(&mut self, interval: &ThreadInterval) {
         for (index, slot) in interval.slots.iter().enumerate() {
             let Some(slot) = slot.as_deref().filter(|s| !s.service.is_empty()) else { continue };
             let mine = self.slot(index);
@@ -257,18 +257,18 @@ impl Totals {
     }
 
     /// Arrivals that ended well.
-    pub fn ok(&self) -> u64 {
+    pub fn count_ok(&self) -> u64 {
         self.ended[Outcome::Ok as usize]
     }
 
     /// Successes within the phase's time [0, T), in whichever phase they arrived: what throughput counts.
-    pub fn completed(&self) -> u64 {
-        self.ok().saturating_add_signed(self.crossed)
+    pub fn count_completed(&self) -> u64 {
+        self.count_ok().saturating_add_signed(self.crossed)
     }
 
     /// Arrivals that ended in any other way.
-    pub fn failed(&self) -> u64 {
-        self.ended_total() - self.ok()
+    pub fn count_failed(&self) -> u64 {
+        self.ended_total() - self.count_ok()
     }
 
     /// Service and response time of successful requests of a metric.
@@ -277,7 +277,7 @@ impl Totals {
     }
 
     /// Server's share of the response times of successful requests of a metric, where it was recorded.
-    pub fn server(&self, metric: usize) -> Option<&Buckets> {
+    pub fn server_share(&self, metric: usize) -> Option<&Buckets> {
         self.server.get(metric)?.as_ref()
     }
 
@@ -308,14 +308,14 @@ mod tests {
                 interval.arrivals += 1;
                 let outcome = if i == 0 { Outcome::TimedOut } else { Outcome::Ok };
                 interval.ended[outcome as usize] += 1;
-                interval.record((i % 2) as u16, outcome, thread * 1_000 + i, i);
+                interval.record_ended((i % 2) as u16, outcome, thread * 1_000 + i, i);
             }
             interval.drop_at(7);
-            all.add(&interval);
+            all.add_interval(&interval);
         }
         assert_eq!(all.arrivals, 33);
         assert_eq!(all.ended_total(), all.arrivals);
-        assert_eq!((all.ok(), all.failed()), (27, 6));
+        assert_eq!((all.count_ok(), all.count_failed()), (27, 6));
         assert_eq!(all.ok_slot(0).unwrap().service.count(), 12);
         assert_eq!(all.failed_slot(0).unwrap().service.count(), 3);
         assert!(all.failed_slot(1).is_none());

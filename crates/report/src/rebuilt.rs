@@ -121,7 +121,7 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
 fn with_open_silence(dir: &RunDir, recorded: &RecordedPhase) -> Totals {
     let mut totals = recorded.totals.clone();
     let last_s = dir.succeeded_until_s(&recorded.name);
-    if last_s < recorded.seconds && totals.arrivals > totals.ended_total() && totals.failed() == 0 {
+    if last_s < recorded.seconds && totals.arrivals > totals.ended_total() && totals.count_failed() == 0 {
         let paused_ns = totals.pauses.iter().map(|pause| pause.until_ns).max().unwrap_or(0);
         let from_ns = paused_ns.max(last_s * 1_000_000_000);
         let gap = Gap { from_ns, waiting_ns: from_ns, until_ns: u64::MAX };

@@ -29,7 +29,7 @@ fn factor(scale: Scale) -> u64 {
 
 /// HdrHistogram's form of merged counts, count by count.
 pub fn to_hdr(buckets: &Buckets) -> Histogram<u64> {
-    let factor = factor(buckets.scale());
+    let factor = factor(buckets.bucket_scale());
     let top = buckets.iter().last().map_or(2, |(bucket, _)| bucket_low(bucket) + 2).max(4096) * factor * 2;
     let mut histogram = match Histogram::new_with_bounds(factor, top, 3) {
         Ok(histogram) => histogram,

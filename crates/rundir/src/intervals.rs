@@ -42,7 +42,7 @@ impl Exact {
     /// Gives buckets read from a log their exact sum and extremes, if they are of the same samples.
     pub fn restore_buckets(&self, buckets: &mut Buckets) {
         if buckets.count() == self.count {
-            buckets.restore(u128::from(self.sum_ns), self.min_ns, self.max_ns);
+            buckets.restore_extremes(u128::from(self.sum_ns), self.min_ns, self.max_ns);
         }
     }
 }
@@ -182,7 +182,7 @@ impl IntervalLine {
             known: BTreeMap::new(),
             arrivals: totals.arrivals,
             ended: by_name(&totals.ended),
-            completed: (totals.crossed != 0).then(|| totals.completed()),
+            completed: (totals.crossed != 0).then(|| totals.count_completed()),
             clipped_ns: totals.clipped_ns,
             undrained: totals.undrained,
             outcomes: metrics
@@ -322,7 +322,7 @@ impl IntervalLine {
         }
         totals.ended = by_number(&self.ended);
         totals.arrivals = self.arrivals;
-        totals.crossed = self.count_successes() as i64 - totals.ok() as i64;
+        totals.crossed = self.count_successes() as i64 - totals.count_ok() as i64;
         (totals.clipped_ns, totals.undrained) = (self.clipped_ns, self.undrained);
         (totals.carried, totals.carried_arrivals) = self.carried;
         (totals.late, totals.reconnects, totals.redirects) = self.links;

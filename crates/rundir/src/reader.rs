@@ -415,7 +415,8 @@ impl RunDir {
         }
     }
 
-    /// Whole seconds of the measured phase, as [`RunDir::successes_by_second`] counts them: to the end of intervals that say how long they
+    /// Whole seconds of the measured phase, as [`RunDir::successes_by_second`] counts them: to the end of intervals that say
+    /// how long they
     /// are, else of the phase; `None` where its length is not known.
     fn whole_s(&self, measured: &[IntervalCounts]) -> Option<u64> {
         let said = measured.iter().filter_map(|step| step.until_ms).max().map(|ms| ms / 1_000);

@@ -69,8 +69,8 @@ pub fn interval_rows(
     let _ = writeln!(
         out,
         "{second},{phase},TOTAL,{},{},{dropped},,,,,,,,,,{},{},{}",
-        totals.completed(),
-        totals.failed() - dropped,
+        totals.count_completed(),
+        totals.count_failed() - dropped,
         if totals.lag.count() > 0 {
             format!("{:.1}", us(totals.lag.percentile_ns(99.0)))
         } else {
@@ -152,10 +152,10 @@ mod tests {
     fn rows_hold_what_was_counted_and_no_times_where_nothing_ended() {
         let mut interval = ThreadInterval::new(3, Scale::Ns64);
         for ns in [1_000_000, 2_000_000, 3_000_050] {
-            interval.record(0, Outcome::Ok, ns, 2 * ns);
+            interval.record_ended(0, Outcome::Ok, ns, 2 * ns);
         }
-        interval.record(0, Outcome::Busy, 9_000_000, 9_000_000);
-        interval.record(2, Outcome::TimedOut, 9_000_000, 9_000_000);
+        interval.record_ended(0, Outcome::Busy, 9_000_000, 9_000_000);
+        interval.record_ended(2, Outcome::TimedOut, 9_000_000, 9_000_000);
         interval.outcomes[0][Outcome::Dropped as usize] = 2;
         interval.ended[Outcome::Ok as usize] = 3;
         interval.ended[Outcome::TimedOut as usize] = 1;
@@ -164,7 +164,7 @@ mod tests {
         (interval.backlog, interval.arrivals) = (8, 7);
         interval.lag.record(64_000);
         let mut totals = Totals::new(3, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
         let text = interval_rows(Duration::from_secs(3), "measure", &names, &totals, None);
         // Percentiles are ends of buckets (2000.9: 31,248 to 31,263 units of 64 ns), none above the greatest.
@@ -206,10 +206,10 @@ mod tests {
             let mut totals = Totals::new(1, Scale::Ns64);
             let mut interval = ThreadInterval::new(1, Scale::Ns64);
             for _ in 0..count {
-                interval.record(0, Outcome::Ok, 1_000, 1_000);
+                interval.record_ended(0, Outcome::Ok, 1_000, 1_000);
                 interval.ended[Outcome::Ok as usize] += 1;
             }
-            totals.add(&interval);
+            totals.add_interval(&interval);
             // Two were done after the phase, five arrived in the warm-up.
             totals.crossed = 3;
             let text = interval_rows(Duration::ZERO, "measure", &["READ".into()], &totals, None);
@@ -224,13 +224,13 @@ mod tests {
     #[test]
     fn every_row_has_every_column() {
         let mut interval = ThreadInterval::new(2, Scale::Ns64);
-        interval.record(0, Outcome::Ok, 1_000, 2_000);
-        interval.record(1, Outcome::TimedOut, 1_000, 2_000);
+        interval.record_ended(0, Outcome::Ok, 1_000, 2_000);
+        interval.record_ended(1, Outcome::TimedOut, 1_000, 2_000);
         interval.arrivals = 2;
         interval.ended[0] = 1;
         interval.ended[Outcome::TimedOut as usize] = 1;
         let mut totals = Totals::new(2, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let text = interval_rows(
             Duration::from_millis(3_100),
             "measure",

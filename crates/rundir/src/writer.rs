@@ -184,7 +184,7 @@ impl RunWriter {
         match self.sums.iter_mut().find(|(name, _)| name == phase) {
             Some((_, sum)) => sum.merge(totals),
             None => {
-                let mut sum = Totals::new(totals.outcomes.len(), totals.scale());
+                let mut sum = Totals::new(totals.outcomes.len(), totals.slot_scale());
                 sum.merge(totals);
                 self.sums.push((phase.to_owned(), sum));
             }
@@ -229,7 +229,7 @@ impl RunWriter {
 
     /// Writes the summary and how far the run came.
     pub fn finish(&mut self, summary: &Summary, status: Status) {
-        let scale = self.sums.first().map_or(Scale::Ns64, |(_, sum)| sum.scale());
+        let scale = self.sums.first().map_or(Scale::Ns64, |(_, sum)| sum.slot_scale());
         let mut text = hlog::log_header(SystemTime::now(), scale);
         for (phase, sum) in &self.sums {
             let metrics = self.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);

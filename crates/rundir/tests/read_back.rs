@@ -19,9 +19,9 @@ const SECOND: Duration = Duration::from_secs(1);
 fn second(reads: u64) -> Totals {
     let mut interval = ThreadInterval::new(2, Scale::Ns64);
     for _ in 0..reads {
-        interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+        interval.record_ended(0, Outcome::Ok, 1_000_000, 1_000_000);
     }
-    interval.record(1, Outcome::TimedOut, 3_000_000, 4_000_000);
+    interval.record_ended(1, Outcome::TimedOut, 3_000_000, 4_000_000);
     interval.arrivals = reads + 2;
     interval.ended[Outcome::Ok as usize] = reads;
     interval.ended[Outcome::TimedOut as usize] = 1;
@@ -38,7 +38,7 @@ fn second(reads: u64) -> Totals {
     interval.ideal.record(30_000);
     interval.turnaround.record(30_000);
     let mut totals = Totals::new(2, Scale::Ns64);
-    totals.add(&interval);
+    totals.add_interval(&interval);
     totals
 }
 
@@ -91,7 +91,7 @@ fn what_was_counted_is_read_whether_the_run_ended_or_not() {
         [10, 20, 30, 40].iter().for_each(|reads| expected.merge(&second(*reads)));
         assert_eq!(totals, &expected, "to the last nanosecond");
         // The longest queue, and the sum of what load threads did.
-        assert_eq!((totals.arrivals, totals.ok(), totals.backlog, totals.busy_ns), (108, 100, 40, 28));
+        assert_eq!((totals.arrivals, totals.count_ok(), totals.backlog, totals.busy_ns), (108, 100, 40, 28));
         assert_eq!(totals.drops, [(10, 1), (20, 1), (30, 1), (40, 1)]);
         assert!(totals.slots[1].is_none() && totals.slots[2].is_none(), "nothing of that kind ended");
     }
@@ -317,7 +317,7 @@ fn what_is_broken_in_a_log_is_told_with_what_stood_before_it() {
     assert!(RunDir::open(&path).unwrap_err().to_string().contains("latency.hlog: No such file"));
     let (dir, lost) = RunDir::salvage_run(&path).unwrap();
     assert_eq!(
-        (dir.phases[1].totals.ok(), dir.phases[1].totals.slots.iter().flatten().count(), lost.len()),
+        (dir.phases[1].totals.count_ok(), dir.phases[1].totals.slots.iter().flatten().count(), lost.len()),
         (100, 0, 1)
     );
 }

@@ -26,12 +26,12 @@ pub struct CollectionStats(Vec<(Box<dyn Target>, OnceLock<Option<MongoAdmin>>)>)
 
 impl CollectionStats {
     /// Of these, in the order of the pairs.
-    pub fn of(targets: Vec<Box<dyn Target>>) -> Self {
+    pub fn of_targets(targets: Vec<Box<dyn Target>>) -> Self {
         CollectionStats(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
     }
 
     /// Reads the statistics of all collections; of several the names begin with the pair's number.
-    pub fn collections(&self) -> CollectionFigures {
+    pub fn read_collections(&self) -> CollectionFigures {
         let mut all = CollectionFigures::new();
         for (at, (target, admin)) in self.0.iter().enumerate() {
             // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn collections_have_the_number_of_their_pair_before_their_name_where_there_are_several() {
         let counts = |targets: Vec<Box<dyn Target>>| -> Vec<(String, f64)> {
-            let all = CollectionStats::of(targets).collections();
+            let all = CollectionStats::of_targets(targets).read_collections();
             all.into_iter().map(|(name, figures)| (name, figures["count"])).collect()
         };
         assert_eq!(counts(Vec::new()), []);

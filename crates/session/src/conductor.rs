@@ -5,7 +5,7 @@
 //! begin (run directory, session) -> monitors -> phases -> finish (verdict, summary) -> end (monitors, what was not written)
 //! ```
 
-use crate::environment::changes;
+use crate::environment::changes_since;
 use crate::hosts::HostPlan;
 use crate::load_generator::LoadGenerator;
 use crate::session::{EndedPhase, RunSession, SessionPlan};
@@ -60,13 +60,13 @@ impl<'a> Conductor<'a> {
         let elsewhere = registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere());
         let role = if elsewhere { HostRole::Client } else { HostRole::Both };
         let mut session = RunSession::new(plan, generator, control.clone(), writer);
-        session.on_hosts(vec![HostPlan::local(&environment, role)]);
+        session.on_hosts(vec![HostPlan::local_host(&environment, role)]);
         Ok(Conductor { session, environment, control })
     }
 
     /// Notes in the run directory that the run has failed, and why; `None`: a signal came first.
-    pub fn failed(&mut self, reason: Option<&str>) {
-        let Some(writer) = self.session.writer() else { return };
+    pub fn note_failure(&mut self, reason: Option<&str>) {
+        let Some(writer) = self.session.run_writer() else { return };
         if let Some(reason) = reason {
             writer.write_event("failed", reason);
         }
@@ -76,17 +76,17 @@ impl<'a> Conductor<'a> {
 
     /// Judges the run by its last phase, which was applied at this pace.
     pub fn finish(&mut self, ended: &EndedPhase, pacing: &Pacing) -> Summary {
-        self.session.changed(changes(&self.environment));
-        let status = if self.control.stopping() { Status::Interrupted } else { Status::Complete };
+        self.session.note_changes(changes_since(&self.environment));
+        let status = if self.control.is_stopping() { Status::Interrupted } else { Status::Complete };
         self.session.finish(ended, pacing, status)
     }
 
     /// Ends the monitors. Returns what of the run directory could not be written, in words.
     pub fn end(&mut self) -> Vec<String> {
-        let monitors = self.session.unwatch();
+        let monitors = self.session.end_watch();
         let monitors =
             monitors.map(|why| format!("the monitors' part of the run directory is incomplete: {why}"));
-        let own = self.session.writer().and_then(|writer| writer.first_failure().map(str::to_owned));
+        let own = self.session.run_writer().and_then(|writer| writer.first_failure().map(str::to_owned));
         let own = own.map(|why| format!("the run directory is incomplete: {why}"));
         monitors.into_iter().chain(own).collect()
     }

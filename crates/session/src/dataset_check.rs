@@ -1,7 +1,7 @@
 //! Check of the records that are there against those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::presence::{found, present};
+use crate::presence::{are_records_present, found};
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
@@ -233,7 +233,7 @@ pub fn present_as(
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
     let samples = count.min(SAMPLES);
     let refuse = |what: String| Err(RunError::from(Refused(format!("{what}: {ways}"))));
-    if !present(opened, workload, control)? {
+    if !are_records_present(opened, workload, control)? {
         let mut other = config.clone();
         other.names.hashed = !config.names.hashed;
         let content = CoreContent::new(&other).map_err(|bad| Refused(bad.to_string()))?;

@@ -6,14 +6,14 @@ use dyno_rundir::schema::Environment;
 use dyno_rundir::system::System;
 
 /// Reads how this host is set up.
-pub fn system() -> System {
+pub fn read_system() -> System {
     let read = EnvironmentFacts::read(&Places::default());
     System::new(read.facts, read.volatile)
 }
 
 /// This host.
-pub fn environment() -> Environment {
-    let host = dyno_monitor::host();
+pub fn read_environment() -> Environment {
+    let host = dyno_monitor::read_host_facts();
     Environment {
         host: host.name,
         kernel: host.kernel,
@@ -23,12 +23,12 @@ pub fn environment() -> Environment {
         tuning: host.tuning,
         clock_ns: affinity::clock_cost_ns(),
         load_average: Some(host.load_average),
-        system: Some(system()),
+        system: Some(read_system()),
     }
 }
 
 /// Returns what is not as it was at the beginning of the run.
-pub fn changes(then: &Environment) -> Vec<String> {
+pub fn changes_since(then: &Environment) -> Vec<String> {
     let Some(before) = &then.system else { return Vec::new() };
     let read = EnvironmentFacts::settings(&Places::default());
     let found = before.list_differences(&System::new(read.facts, read.volatile));

@@ -40,7 +40,7 @@ pub struct HostPlan {
 
 impl HostPlan {
     /// The host that conducts the run.
-    pub fn local(environment: &Environment, role: HostRole) -> Self {
+    pub fn local_host(environment: &Environment, role: HostRole) -> Self {
         let host = PhaseHost {
             name: environment.host.clone(),
             local: true,
@@ -71,7 +71,7 @@ pub(crate) struct SeenOfHosts<'a> {
 
 impl SeenOfHosts<'_> {
     /// A host, with what was seen of it.
-    pub fn of(&self, plan: &HostPlan) -> PhaseHost {
+    pub fn seen_host(&self, plan: &HostPlan) -> PhaseHost {
         let mut host = plan.host.clone();
         let source = match &plan.agent {
             Some(name) => format!("host-{name}"),
@@ -141,7 +141,7 @@ mod tests {
             elsewhere: &elsewhere,
             recorded: recorded.then_some((&recording, 0.0, 10_000.0)),
         };
-        seen.of(plan)
+        seen.seen_host(plan)
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn this_host_is_seen_by_this_process() {
         let environment = Environment { host: "here".into(), clock_ns: 30, ..Environment::default() };
-        let host = seen(&HostPlan::local(&environment, HostRole::Both), &[], false);
+        let host = seen(&HostPlan::local_host(&environment, HostRole::Both), &[], false);
         assert_eq!((host.cpu_busy_share, host.cpu_steal_share), (Some(0.65), Some(0.1)));
         assert_eq!((host.clock_ns, host.others.map(|others| others.cpu_cores)), (Some(30), Some(0.125)));
     }

@@ -22,12 +22,12 @@ pub(crate) struct IntervalHistory {
 
 impl IntervalHistory {
     /// One that is kept from now on.
-    pub fn recording() -> Self {
+    pub fn start_recording() -> Self {
         IntervalHistory { wanted: true, ..IntervalHistory::default() }
     }
 
     /// An interval has been counted.
-    pub fn take(&mut self, second: &Second, job: &Job) {
+    pub fn take_interval(&mut self, second: &Second, job: &Job) {
         if !self.wanted || second.warmup {
             return;
         }
@@ -36,14 +36,14 @@ impl IntervalHistory {
         self.length_s = job.interval_ns as f64 / 1e9;
         self.intervals.push(IntervalOutcomes {
             start_s: (second.number * job.interval_ns) as f64 / 1e9 - job.warmup_ns as f64 / 1e9,
-            ok: totals.completed(),
-            failed: totals.failed() - own,
+            ok: totals.count_completed(),
+            failed: totals.count_failed() - own,
             response_s: response_s(totals, job),
         });
     }
 
     /// The phase is over, and this is what happened in it.
-    pub fn judge(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
+    pub fn judge_phase(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
         self.missed = missed;
         self.assessed =
             assess_faults(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
@@ -52,7 +52,7 @@ impl IntervalHistory {
 
 /// Mean response time of operations that ended well, seconds; 0 of none.
 fn response_s(totals: &Totals, job: &Job) -> f64 {
-    responses_s(totals, job) / totals.ok().max(1) as f64
+    responses_s(totals, job) / totals.count_ok().max(1) as f64
 }
 
 /// Sum of the response times of operations that ended well, seconds.
@@ -129,10 +129,10 @@ impl PerSecond {
     }
 
     /// An interval of the measured phase, within a second.
-    pub fn take(&mut self, second: u64, totals: &Totals, job: &Job) {
+    pub fn take_interval(&mut self, second: u64, totals: &Totals, job: &Job) {
         let row = self.rows.entry(second).or_default();
-        row.ok += totals.ok();
-        row.completed += totals.completed();
+        row.ok += totals.count_ok();
+        row.completed += totals.count_completed();
         row.backlog = row.backlog.max(totals.backlog);
         row.responses_s += responses_s(totals, job);
         self.blocks.add_second(second, totals);
@@ -140,7 +140,7 @@ impl PerSecond {
 
     /// The whole seconds of a phase that was to end so and lasted so long behind its warm-up, with what is before and
     /// behind them, and the blocks of the phase. A second without a record is one in which nothing was done.
-    pub fn whole(self, end: &End, warmup_ns: u64, measured_ns: u64) -> (RunObservations, Blocks) {
+    pub fn whole_seconds(self, end: &End, warmup_ns: u64, measured_ns: u64) -> (RunObservations, Blocks) {
         let by_clock = end.duration_ns == Some(measured_ns);
         // Users who have a number of operations end one after the other.
         let ending = u64::from(!by_clock && end.operations.is_some());
@@ -176,14 +176,14 @@ pub(crate) struct WholeSeconds {
 
 impl WholeSeconds {
     /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
-    pub fn take(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
+    pub fn take_interval(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
         if interval_ns == INTERVAL_NS {
             return Some(interval);
         }
         let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
         let mut whole = match self.open.take() {
             Some(open) if open.warmup == interval.warmup => open,
-            _ => Second { totals: interval.totals.emptied(), ..interval },
+            _ => Second { totals: interval.totals.empty_copy(), ..interval },
         };
         whole.totals.merge(&interval.totals);
         whole.totals.samples.extend_from_slice(&interval.totals.samples);
@@ -206,7 +206,7 @@ mod tests {
         let row = |ok| VerdictRow { completed: ok, ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
         let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
         let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
-        PerSecond { rows, ..PerSecond::new(&[]) }.whole(end, 6 * TENTH_NS, measured_ns).0
+        PerSecond { rows, ..PerSecond::new(&[]) }.whole_seconds(end, 6 * TENTH_NS, measured_ns).0
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub fn run_jobs(
     control: &Arc<Control>,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Applied, RunError> {
-    let mut before = ProcessCpu::now();
+    let mut before = ProcessCpu::read_now();
     let mut after = None;
     // A second is handed out as soon as all threads are past it: the last one of the warm-up ends that, and the one in which
     // the duration ends is the last that is measured.
@@ -133,14 +133,14 @@ pub fn run_jobs(
     });
     let mut counted = |second: Second| {
         if second.warmup {
-            before = ProcessCpu::now();
+            before = ProcessCpu::read_now();
         } else if last.is_some_and(|last| second.number >= last) {
-            after.get_or_insert_with(ProcessCpu::now);
+            after.get_or_insert_with(ProcessCpu::read_now);
         }
         on_second(second);
     };
     let finished = parts::run(opened, jobs, control, &mut counted)?;
-    let cpu = after.unwrap_or_else(ProcessCpu::now).since(&before);
+    let cpu = after.unwrap_or_else(ProcessCpu::read_now).since_earlier(&before);
     Ok(Applied {
         finished,
         user_s: cpu.user_s,
@@ -171,8 +171,8 @@ mod tests {
             _control: Arc<Control>,
             on_second: &mut dyn FnMut(Second),
         ) -> Result<Finished, RunError> {
-            let begun = ProcessCpu::now();
-            let spent = || ProcessCpu::now().since(&begun);
+            let begun = ProcessCpu::read_now();
+            let spent = || ProcessCpu::read_now().since_earlier(&begun);
             while spent().user_s + spent().system_s < self.0.as_secs_f64() {}
             let totals = || Totals::new(job.workload.metrics().len(), job.scale);
             on_second(Second { number: 0, warmup: true, totals: totals() });
@@ -193,7 +193,7 @@ mod tests {
     fn the_cpu_time_of_the_warm_up_is_not_counted() {
         let warm = Duration::from_millis(200);
         let end = End { operations: Some(1), ..End::default() };
-        let job = crate::oracle::job(Pacing::Closed { think_ns: 0 }, 1, 1, end);
+        let job = crate::oracle::ping_job(Pacing::Closed { think_ns: 0 }, 1, 1, end);
         let applied = run_jobs(&Warming(warm), &[job], &Arc::default(), &mut |_| ()).unwrap();
         let counted = applied.user_s + applied.system_s;
         assert!(counted < warm.as_secs_f64() / 4.0, "{counted}");

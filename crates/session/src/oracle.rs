@@ -29,7 +29,7 @@ pub struct OracleCase {
 
 impl OracleCase {
     /// Returns whether measured and expected agree.
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         (self.measured - self.expected).abs() <= self.tolerance * self.expected.abs().max(f64::MIN_POSITIVE)
     }
 }
@@ -56,18 +56,18 @@ impl Workload for Pings {
 }
 
 /// A job of pings for a simulation.
-pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
+pub fn ping_job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
     Job {
         pacing,
         cores: vec![None; threads],
         seed: 42,
         drain_ns: u64::MAX / 4,
-        ..Job::of(Arc::new(Pings(vec!["PING".into()])), users, end)
+        ..Job::closed_loop(Arc::new(Pings(vec!["PING".into()])), users, end)
     }
 }
 
 /// Runs a job in virtual time; the totals, and the length of its measured phase in virtual seconds.
-pub fn simulate(job: Job, server: SimOptions) -> Result<(Totals, f64), TargetError> {
+pub fn simulate_job(job: Job, server: SimOptions) -> Result<(Totals, f64), TargetError> {
     let mut totals = Totals::new(1, job.scale);
     let finished = run_virtual(job, Arc::new(Control::default()), server, &mut |second| {
         totals.merge(&second.totals);
@@ -89,7 +89,7 @@ fn operations(n: u64) -> End {
 }
 
 /// All cases.
-pub fn all() -> Result<Vec<OracleCase>, TargetError> {
+pub fn all_cases() -> Result<Vec<OracleCase>, TargetError> {
     let mut cases = Vec::new();
     constant(&mut cases)?;
     queues(&mut cases)?;
@@ -102,7 +102,8 @@ pub fn all() -> Result<Vec<OracleCase>, TargetError> {
 
 fn constant(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let server = SimOptions { service: ServiceTime::Constant(100_000), ..SimOptions::default() };
-    let (totals, _) = simulate(job(open(5_000.0, Process::Constant), 8, 1, operations(50_000)), server)?;
+    let (totals, _) =
+        simulate_job(ping_job(open(5_000.0, Process::Constant), 8, 1, operations(50_000)), server)?;
     let max = totals.ok_slot(0).map_or(0.0, |s| s.response.max_ns() as f64 / 1e3);
     let name = "constant service 100 us, 5,000/s evenly";
     cases.push(OracleCase {
@@ -126,7 +127,7 @@ fn queues(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let (lambda, mu) = (7_000.0, 10_000.0);
     let exponential = SimOptions { service: ServiceTime::Exponential(1e9 / mu), ..SimOptions::default() };
     let (totals, _) =
-        simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), exponential)?;
+        simulate_job(ping_job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), exponential)?;
     let name = "M/M/1, load 0.7";
     let expected = mm1_response(lambda, mu) * 1e6;
     cases.push(OracleCase {
@@ -141,7 +142,7 @@ fn queues(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     cases.push(OracleCase { name, quantity: "p99 response, µs", measured: p99, expected, tolerance: 0.05 });
     let constant = SimOptions { service: ServiceTime::Constant((1e9 / mu) as u64), ..SimOptions::default() };
     let (totals, _) =
-        simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
+        simulate_job(ping_job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
     let expected = md1_response(lambda, mu) * 1e6;
     let name = "M/D/1, load 0.7";
     cases.push(OracleCase {
@@ -164,10 +165,14 @@ fn stall(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
         ..SimOptions::default()
     };
     let rate = 1_000.0;
-    let mut job =
-        job(open(rate, Process::Constant), 4, 1, End { operations: None, duration_ns: Some(10_000_000_000) });
+    let mut job = ping_job(
+        open(rate, Process::Constant),
+        4,
+        1,
+        End { operations: None, duration_ns: Some(10_000_000_000) },
+    );
     job.raw_samples = true;
-    let (totals, _) = simulate(job, server)?;
+    let (totals, _) = simulate_job(job, server)?;
     let name = "stall of 1 s at 1,000/s, 4 connections";
     let mut waited: Vec<u64> =
         totals.samples.iter().map(|s| s.response_ns).filter(|&ns| ns > 500_000).collect();
@@ -217,8 +222,8 @@ fn stolen(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
             client_stalls,
             ..SimOptions::default()
         };
-        let job = job(open(1_200.0, Process::Poisson), 10, 1, operations(24_000));
-        simulate(Job { stamps: Clock::Kernel, ..job }, server)
+        let job = ping_job(open(1_200.0, Process::Poisson), 10, 1, operations(24_000));
+        simulate_job(Job { stamps: Clock::Kernel, ..job }, server)
     };
     let ((disturbed, _), (calm, _)) = (run(true)?, run(false)?);
     let service = disturbed.ok_slot(0).map_or(0, |slot| slot.service.max_ns());
@@ -245,8 +250,8 @@ fn closed(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     ] {
         let server = SimOptions { service: ServiceTime::Constant(service_ns), ..SimOptions::default() };
         let (totals, seconds) =
-            simulate(job(Pacing::Closed { think_ns }, users, 1, operations(200_000)), server)?;
-        let measured = totals.completed() as f64 / seconds;
+            simulate_job(ping_job(Pacing::Closed { think_ns }, users, 1, operations(200_000)), server)?;
+        let measured = totals.count_completed() as f64 / seconds;
         let expected = closed_throughput(users as f64, service_ns as f64 / 1e9, think_ns as f64 / 1e9);
         cases.push(OracleCase { name, quantity: "throughput, 1/s", measured, expected, tolerance: 0.001 });
         let found = users_by_littles_law(&totals, think_ns, seconds, &["PING"]).unwrap_or(0.0);
@@ -266,7 +271,10 @@ fn workers(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let server =
         SimOptions { service: ServiceTime::Constant(250_000), capacity: None, ..SimOptions::default() };
     let run = |threads| {
-        simulate(job(open(3_000.0, Process::Poisson), 4_000, threads, operations(60_000)), server.clone())
+        simulate_job(
+            ping_job(open(3_000.0, Process::Poisson), 4_000, threads, operations(60_000)),
+            server.clone(),
+        )
     };
     let ((one, _), (four, _)) = (run(1)?, run(4)?);
     let equal = one.ok_slot(0).map(|s| &s.response) == four.ok_slot(0).map(|s| &s.response)
@@ -293,7 +301,7 @@ mod tests {
             let mut cases = Vec::new();
             part(&mut cases).unwrap();
             for case in cases {
-                assert!(case.passed(), "{case:?}");
+                assert!(case.has_passed(), "{case:?}");
             }
         }
     }

@@ -17,7 +17,7 @@ enum PartEvent {
 }
 
 /// One job that stands for all: their users and threads together.
-pub fn together(jobs: &[Job]) -> Option<Job> {
+pub fn join_jobs(jobs: &[Job]) -> Option<Job> {
     let first = jobs.first()?;
     Some(Job {
         users: jobs.iter().map(|job| job.users).sum(),
@@ -46,7 +46,7 @@ pub(crate) fn run(
                 let mut seconds = |second| drop(tell.send(PartEvent::Second(worker, Box::new(second))));
                 let ended = opened.run(job.clone(), control.clone(), &mut seconds);
                 if ended.is_err() {
-                    control.abort();
+                    control.abort_run();
                 }
                 drop(tell.send(PartEvent::Ended(worker, ended)));
             });
@@ -66,16 +66,16 @@ fn merge(
     let mut failed = None;
     while let Ok(word) = told.recv() {
         match word {
-            PartEvent::Second(worker, second) => seconds.take(worker, *second),
+            PartEvent::Second(worker, second) => seconds.take_second(worker, *second),
             PartEvent::Ended(worker, Ok(ended)) => {
-                seconds.ended(worker);
+                seconds.note_ended(worker);
                 finished = Some(match finished.take() {
                     None => ended,
                     Some(others) => both(others, ended),
                 });
             }
             PartEvent::Ended(worker, Err(error)) => {
-                seconds.ended(worker);
+                seconds.note_ended(worker);
                 failed.get_or_insert(error);
             }
         }
@@ -103,7 +103,7 @@ impl Seconds {
     }
 
     /// A worker's second.
-    pub fn take(&mut self, worker: usize, second: Second) {
+    pub fn take_second(&mut self, worker: usize, second: Second) {
         let key = (second.number, !second.warmup);
         self.at[worker] = Some((key.0 + u64::from(key.1), !key.1));
         match self.open.get_mut(&key) {
@@ -116,7 +116,7 @@ impl Seconds {
     }
 
     /// A worker has no more seconds.
-    pub fn ended(&mut self, worker: usize) {
+    pub fn note_ended(&mut self, worker: usize) {
         self.at[worker] = None;
     }
 

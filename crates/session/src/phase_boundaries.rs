@@ -44,7 +44,7 @@ pub(crate) struct PhaseBoundaries<'a> {
 
 impl<'a> PhaseBoundaries<'a> {
     /// Before the run.
-    pub fn expect(
+    pub fn expect_phase(
         name: &'static str,
         (warmup_ns, length_ns): (u64, Option<u64>),
         watch: Option<&'a MonitorWatch>,
@@ -79,7 +79,7 @@ impl<'a> PhaseBoundaries<'a> {
     }
 
     /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.
-    pub fn second(&mut self, warmup: bool, writer: Option<&mut RunWriter>) {
+    pub fn note_second(&mut self, warmup: bool, writer: Option<&mut RunWriter>) {
         let epoch = *self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(epoch) = epoch.filter(|_| self.warming && !warmup) {
             self.warming = false;
@@ -135,7 +135,7 @@ impl<'a> PhaseBoundaries<'a> {
             WatchedPhase { recording, from_ms, to_ms, elsewhere }
         });
         if let Some(writer) = writer {
-            self.second(false, Some(writer));
+            self.note_second(false, Some(writer));
             writer.event_at(ended, "end", self.name);
         }
         watched

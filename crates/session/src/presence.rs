@@ -85,17 +85,17 @@ fn asked(
     control: &Arc<Control>,
     hear: &mut dyn FnMut(&[u64]),
 ) -> Result<(), RunError> {
-    let (own, mut silent) = (Arc::new(Control::below(control)), 0);
+    let (own, mut silent) = (Arc::new(Control::below_control(control)), 0);
     let ended = opened.run(job, own.clone(), &mut |second| {
         hear(&second.totals.ended);
         silent += second.totals.ended[Outcome::TimedOut as usize];
         if silent >= TIMEOUTS {
-            own.abort();
+            own.abort_run();
         }
     });
     let unreachable = |outcome, words: String| Err(RunError::Unreachable { outcome, words });
     match ended {
-        _ if control.stopping() => unreachable(Outcome::Aborted, "interrupted".into()),
+        _ if control.is_stopping() => unreachable(Outcome::Aborted, "interrupted".into()),
         Ok(_) if silent >= TIMEOUTS => {
             let seconds = TIMEOUT_NS / 1_000_000_000;
             let words = format!("{silent} requests that look for records have no reply within {seconds} s");
@@ -117,7 +117,7 @@ fn job(
     Job {
         timeout_ns: Some(TIMEOUT_NS),
         drain_ns: 5_000_000_000,
-        ..Job::of(
+        ..Job::closed_loop(
             Arc::new(Presence { verb, metrics, content: content.clone(), first, count, samples }),
             users,
             End { operations: Some(samples), duration_ns: None },
@@ -128,13 +128,13 @@ fn job(
 /// Most records that are looked for.
 const SAMPLES: u64 = 100;
 
-/// The number of records of so many that [`present`] looks for.
+/// The number of records of so many that [`are_records_present`] looks for.
 pub fn looked_for(records: u64) -> u64 {
     records.min(SAMPLES)
 }
 
 /// Returns whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
-pub fn present(
+pub fn are_records_present(
     opened: &dyn OpenTarget,
     workload: &Arc<dyn Workload>,
     control: &Arc<Control>,
@@ -155,7 +155,7 @@ pub struct Inserted {
 
 /// The run-phase inserts of this client that are there from earlier runs. Their end is found by doubling and halving,
 /// about forty reads, and by looking at the next 1,024 keys; gaps are looked for in the 1,024 before it, too.
-pub fn inserted(
+pub fn find_inserted(
     opened: &dyn OpenTarget,
     content: &Arc<dyn Content>,
     config: &CoreConfig,
@@ -227,7 +227,7 @@ fn gaps(
 }
 
 /// Deletes the records that `workload` expects, if any of them is there: what is loaded then is not mixed with what was.
-pub fn remove(
+pub fn remove_records(
     opened: &dyn OpenTarget,
     workload: &Arc<dyn Workload>,
     control: &Arc<Control>,

@@ -161,12 +161,12 @@ impl<'a> RunSession<'a> {
     }
 
     /// The run directory.
-    pub fn writer(&mut self) -> Option<&mut RunWriter> {
+    pub fn run_writer(&mut self) -> Option<&mut RunWriter> {
         self.writer.as_mut()
     }
 
     /// Workers that were lost, and what has cut a phase short, in words.
-    pub fn lost(&self) -> Vec<String> {
+    pub fn lost_workers(&self) -> Vec<String> {
         self.generator.lost()
     }
 
@@ -176,12 +176,12 @@ impl<'a> RunSession<'a> {
     }
 
     /// Records host facts that changed since the run began; the verdict lists them.
-    pub fn changed(&mut self, what: Vec<String>) {
+    pub fn note_changes(&mut self, what: Vec<String>) {
         self.changed = what;
     }
 
     /// Notes how many bytes the data have, and the memory that may hold them.
-    pub fn data(&mut self, bytes: u64, memory: u64) {
+    pub fn note_data_size(&mut self, bytes: u64, memory: u64) {
         self.data = Some((bytes, memory));
     }
 
@@ -192,16 +192,16 @@ impl<'a> RunSession<'a> {
 
     /// Keeps the intervals of the next phase, so that faults can be judged by them.
     pub fn expect_faults(&mut self) {
-        self.history = IntervalHistory::recording();
+        self.history = IntervalHistory::start_recording();
     }
 
     /// Says what happened in the phase, and which faults did not come, in words.
-    pub fn judge(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
-        self.history.judge(happened, missed);
+    pub fn judge_faults(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
+        self.history.judge_phase(happened, missed);
     }
 
     /// Has monitors look on from now on.
-    pub fn watch(&mut self, watch: MonitorWatch) {
+    pub fn start_watch(&mut self, watch: MonitorWatch) {
         self.watch = Some(watch);
     }
 
@@ -216,7 +216,7 @@ impl<'a> RunSession<'a> {
     }
 
     /// Ends the monitors, if there are any, and notes what they have cost; the first of their writes that failed.
-    pub fn unwatch(&mut self) -> Option<String> {
+    pub fn end_watch(&mut self) -> Option<String> {
         let (cost, failure) = self.watch.take()?.finish();
         if let Some(writer) = &mut self.writer {
             let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
@@ -238,7 +238,7 @@ impl<'a> RunSession<'a> {
         jobs: &[Job],
         observer: &mut dyn Observer,
     ) -> Result<EndedPhase, RunError> {
-        let whole = parts::together(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
+        let whole = parts::join_jobs(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
         let job = &whole;
         observer.begin(name, job);
         tracing::info!(
@@ -260,9 +260,9 @@ impl<'a> RunSession<'a> {
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
         let neighbours = watch.map(MonitorWatch::neighbours);
-        let mut silence = Silence::of(job, &self.control);
+        let mut silence = Silence::of_job(job, &self.control);
         let control = silence.control.clone();
-        let mut boundaries = PhaseBoundaries::expect(
+        let mut boundaries = PhaseBoundaries::expect_phase(
             name,
             (job.warmup_ns, job.end.duration_ns),
             watch,
@@ -275,17 +275,17 @@ impl<'a> RunSession<'a> {
         // What goes through a socket of this host, or nowhere, takes no device.
         let is_here = ["unix:", ":///", "%2F"].iter().any(|word| self.plan.target.contains(word));
         let info = self.generator.target();
-        let queues = (info.wire && !info.virtual_time && !is_here).then(Queues::now);
+        let queues = (info.wire && !info.virtual_time && !is_here).then(Queues::read_now);
         let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
         let mut on_second = |second: Second| {
-            let lap = host_cpu.lap();
+            let lap = host_cpu.lap_times();
             if let (Some(lap), false) = (lap, second.warmup) {
-                local_cpu.add(&lap);
+                local_cpu.add_times(&lap);
             }
             let phase = if second.warmup { "warmup" } else { name };
-            silence.take(&second);
-            history.take(&second, job);
-            boundaries.second(second.warmup, writer.as_mut());
+            silence.take_interval(&second);
+            history.take_interval(&second, job);
+            boundaries.note_second(second.warmup, writer.as_mut());
             let start = Duration::from_nanos(second.number * job.interval_ns);
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
@@ -296,14 +296,14 @@ impl<'a> RunSession<'a> {
             so_far.merge(&second.totals);
             keep(&mut so_far.samples, &second.totals, most);
             if !second.warmup {
-                seconds_of.take(start.as_secs(), &second.totals, job);
+                seconds_of.take_interval(start.as_secs(), &second.totals, job);
             }
             // Viewers are shown whole seconds.
-            let Some(second) = whole.take(second, job.interval_ns) else { return };
+            let Some(second) = whole.take_interval(second, job.interval_ns) else { return };
             let elapsed_s = start.as_secs() as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
-            let server = watch.and_then(MonitorWatch::now);
+            let server = watch.and_then(MonitorWatch::latest_metrics);
             observer.second(&PhaseProgress {
                 phase,
                 elapsed_s,
@@ -313,15 +313,15 @@ impl<'a> RunSession<'a> {
                 last: &second.totals,
                 whole: is_whole(job, start.as_secs(), second.warmup) && done.is_none_or(|done| done < 1.0),
                 server,
-                said: watch.map(MonitorWatch::said).unwrap_or_default(),
+                said: watch.map(MonitorWatch::latest_snapshots).unwrap_or_default(),
             });
         };
         let before = self.generator.collections();
         let applied = self.generator.run(name, jobs, &control, &mut on_second).inspect_err(|error| {
             tracing::error!(phase = name, %error, "a phase has failed");
         })?;
-        if control.stopping() && !self.control.stopping() {
-            let words = silence.words(&self.plan.target);
+        if control.is_stopping() && !self.control.is_stopping() {
+            let words = silence.describe_silence(&self.plan.target);
             tracing::error!(phase = name, reason = words, "a phase was given up");
             return Err(RunError::Unreachable { outcome: Outcome::TimedOut, words });
         }
@@ -341,10 +341,10 @@ impl<'a> RunSession<'a> {
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let cut_off = !self.generator.lost().is_empty();
-        let cut_short = self.control.stopping() || cut_off;
+        let cut_short = self.control.is_stopping() || cut_off;
         let offered = offered(job, &totals, finished.measured_ns, cut_short);
         let facts = PhaseFacts { name: name.into(), seconds, elapsed_s, offered, client, errors, cut_off };
-        let documents = documents(job, totals.ok());
+        let documents = documents_written(job, totals.count_ok());
         let bounds = (job.warmup_ns, job.warmup_ns + finished.measured_ns);
         let (silences, pauses) =
             (find_silences(&totals, bounds.0, bounds.1), find_pauses(&totals, bounds.0, bounds.1));
@@ -358,7 +358,7 @@ impl<'a> RunSession<'a> {
                 &warm,
             )
         });
-        let (seconds, blocks) = seconds_of.whole(&job.end, job.warmup_ns, finished.measured_ns);
+        let (seconds, blocks) = seconds_of.whole_seconds(&job.end, job.warmup_ns, finished.measured_ns);
         add_intervals(&mut phase_summary, &blocks);
         let watched = boundaries.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         if let Some(seen) = &mut phase_summary.monitor {
@@ -370,7 +370,7 @@ impl<'a> RunSession<'a> {
                 local: local_cpu,
                 shaped: queues.and_then(|before| {
                     let (device, kind) =
-                        Queues::now().since(&before, REQUEST_BYTES * totals.ended_total())?;
+                        Queues::read_now().held_back_since(&before, REQUEST_BYTES * totals.ended_total())?;
                     Some(format!("{device}: {kind}"))
                 }),
                 workers: &self.generator.seen_by_workers(),
@@ -379,7 +379,7 @@ impl<'a> RunSession<'a> {
                 recorded: watched.as_ref().map(|phase| (&phase.recording, phase.from_ms, phase.to_ms)),
             };
             let spins = |host: PhaseHost| PhaseHost { spins: host.spins || host.local && job.spin, ..host };
-            let hosts = self.hosts.iter().map(|plan| spins(seen.of(plan))).collect();
+            let hosts = self.hosts.iter().map(|plan| spins(seen.seen_host(plan))).collect();
             phase_summary.hosts = hosts;
         }
         if let Some(grafana) = &self.grafana {
@@ -400,9 +400,9 @@ impl<'a> RunSession<'a> {
             phase = name,
             seconds = phase_summary.seconds,
             arrivals = phase_summary.arrivals,
-            ok = totals.ok(),
-            failed = totals.failed(),
-            interrupted = self.control.stopping(),
+            ok = totals.count_ok(),
+            failed = totals.count_failed(),
+            interrupted = self.control.is_stopping(),
             "a phase has ended"
         );
         observer.end(&phase_summary);
@@ -427,7 +427,7 @@ impl<'a> RunSession<'a> {
     /// Reads the collections' statistics after a phase, beside those before it. A user who interrupts a run waits for no
     /// server's answers.
     fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
-        let asked = (!self.control.stopping()).then(|| self.generator.collections());
+        let asked = (!self.control.is_stopping()).then(|| self.generator.collections());
         let both = Collections { before, after: asked.unwrap_or_default() };
         (both != Collections::default()).then_some(both)
     }
@@ -560,7 +560,7 @@ fn is_whole(job: &Job, start_s: u64, warmup: bool) -> bool {
 
 /// Documents that `ok` successful operations of a load have written, where an operation writes several: in proportion, where
 /// some have failed.
-pub fn documents(job: &Job, ok: u64) -> Option<u64> {
+pub fn documents_written(job: &Job, ok: u64) -> Option<u64> {
     let (all, operations) = (job.workload.documents()?, job.end.operations?);
     Some((u128::from(all) * u128::from(ok) / u128::from(operations.max(1))) as u64)
 }

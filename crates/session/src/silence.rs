@@ -24,11 +24,11 @@ impl Silence {
     const INSERT_NS: u64 = 60_000_000_000;
 
     /// Listens to a phase of `job`.
-    pub fn of(job: &Job, control: &Arc<Control>) -> Self {
+    pub fn of_job(job: &Job, control: &Arc<Control>) -> Self {
         let inserts = job.workload.only_inserts().then_some(Silence::INSERT_NS);
         let after_ns = job.timeout_ns.or(inserts).filter(|_| job.end.duration_ns.is_none());
         Silence {
-            control: Arc::new(Control::below(control)),
+            control: Arc::new(Control::below_control(control)),
             after_ns: after_ns.map(|ns| ns.saturating_mul(Silence::TIMEOUTS)),
             interval_ns: job.interval_ns,
             times_out: job.timeout_ns.is_some(),
@@ -38,7 +38,7 @@ impl Silence {
     }
 
     /// Takes an interval in.
-    pub fn take(&mut self, second: &Second) {
+    pub fn take_interval(&mut self, second: &Second) {
         let ended = &second.totals.ended;
         let count = |outcome: Outcome| ended[outcome as usize];
         let without = [Outcome::Disconnected, Outcome::Dropped, Outcome::Aborted].map(count);
@@ -47,12 +47,12 @@ impl Silence {
         let so_far_ns = (second.number + 1).saturating_mul(self.interval_ns);
         let over = self.after_ns.is_some_and(|after_ns| so_far_ns >= after_ns);
         if over && self.answered == 0 && (self.timed_out > 0 || !self.times_out) {
-            self.control.abort();
+            self.control.abort_run();
         }
     }
 
     /// Describes what has happened.
-    pub fn words(&self, target: &str) -> String {
+    pub fn describe_silence(&self, target: &str) -> String {
         let seconds = self.after_ns.unwrap_or(0) as f64 / 1e9;
         format!("{target}: no operation was answered within {seconds} s, {} timed out", self.timed_out)
     }

@@ -3,7 +3,7 @@
 use dyno_databases::registry;
 use dyno_engine::{Clock, Control, End, Pacing, RunError};
 use dyno_record::{Scale, Totals};
-use dyno_session::oracle::job;
+use dyno_session::oracle::ping_job;
 use dyno_types::{Content, Request};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -122,7 +122,7 @@ fn answer(stream: &TcpStream, manner: Manner, connection: usize) -> Option<()> {
 /// Two users, one thread; the totals, how many answers were late, and how long it took in seconds.
 fn run(uri: &str, stamps: Clock) -> (Totals, u64, f64) {
     let end = End { operations: Some(OPERATIONS), duration_ns: None };
-    let mut job = job(Pacing::Closed { think_ns: 0 }, 2, 1, end);
+    let mut job = ping_job(Pacing::Closed { think_ns: 0 }, 2, 1, end);
     job.workload = Arc::new(Keeping(job.workload.clone()));
     job.raw_samples = true;
     job.stamps = stamps;
@@ -143,7 +143,7 @@ fn a_client_that_is_late_is_no_part_of_the_kernels_service_times() {
     let uri = server(Manner::Slow);
     for stamps in [Clock::Client, Clock::Kernel] {
         let (totals, late, elapsed_s) = run(&uri, stamps);
-        assert_eq!((totals.ok(), totals.samples.len() as u64), (OPERATIONS, OPERATIONS));
+        assert_eq!((totals.count_ok(), totals.samples.len() as u64), (OPERATIONS, OPERATIONS));
         let by = totals.stamps;
         match stamps {
             // The other user's answer waits while the thread is kept.
@@ -169,7 +169,7 @@ fn a_client_that_is_late_is_no_part_of_the_kernels_service_times() {
 #[test]
 fn a_reply_in_many_segments_has_the_time_of_its_last() {
     let (totals, _, _) = run(&server(Manner::Pieces), Clock::Kernel);
-    assert_eq!((totals.ok(), totals.stamps.kernel + totals.stamps.client), (OPERATIONS, OPERATIONS));
+    assert_eq!((totals.count_ok(), totals.stamps.kernel + totals.stamps.client), (OPERATIONS, OPERATIONS));
     assert!(totals.stamps.kernel > 0 && totals.stamps.shared == 0, "{:?}", totals.stamps);
     let least = APART * PIECES;
     let service = &totals.ok_slot(0).unwrap().service;
@@ -180,7 +180,7 @@ fn a_reply_in_many_segments_has_the_time_of_its_last() {
 fn hardware_stamps_are_refused_where_there_are_none() {
     for uri in [server(Manner::Slow).as_str(), "null:"] {
         let mut job =
-            job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(9), duration_ns: None });
+            ping_job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(9), duration_ns: None });
         job.stamps = Clock::Hardware;
         let opened = registry::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
         let refused = opened.run(job, Arc::new(Control::default()), &mut |_| {}).unwrap_err();

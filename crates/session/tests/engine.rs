@@ -7,7 +7,7 @@ use dyno_engine::null::NullDriver;
 use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Clock, Control, End, Job, LateUsers, Pacing, Queue, run_on, run_virtual};
 use dyno_record::Totals;
-use dyno_session::oracle::{job, simulate};
+use dyno_session::oracle::{ping_job, simulate_job};
 use dyno_session::work::users::part_of_users;
 use dyno_types::{Content, Endpoint, Outcome, Request};
 use dyno_workload::{Draw, Frontier, Workload};
@@ -42,9 +42,9 @@ fn both(job: Job, server: SimOptions) -> (Totals, Totals) {
 #[test]
 fn an_unanswered_operation_times_out_and_its_late_reply_is_counted() {
     // Unbounded capacity, 300 ms of service, 100 ms of patience: every operation times out, every reply is late.
-    let mut job = job(open(100.0), 50, 1, for_seconds(2));
+    let mut job = ping_job(open(100.0), 50, 1, for_seconds(2));
     job.timeout_ns = Some(100_000_000);
-    let (totals, _) = simulate(job, server(300_000_000, None)).unwrap();
+    let (totals, _) = simulate_job(job, server(300_000_000, None)).unwrap();
     assert_eq!(totals.arrivals, 200);
     assert_eq!(totals.ended[Outcome::Ok as usize], 0);
     let lost = totals.ended[Outcome::Disconnected as usize] + totals.ended[Outcome::Unreachable as usize];
@@ -55,9 +55,9 @@ fn an_unanswered_operation_times_out_and_its_late_reply_is_counted() {
 #[test]
 fn a_full_queue_drops_the_oldest_and_counts_every_arrival() {
     // One server at 100/s, 200/s due, at most 20 may wait.
-    let mut job = job(open(200.0), 1, 1, for_seconds(10));
+    let mut job = ping_job(open(200.0), 1, 1, for_seconds(10));
     job.queue = Queue { length: 20, ..Queue::default() };
-    let (totals, _) = simulate(job, server(10_000_000, Some(1))).unwrap();
+    let (totals, _) = simulate_job(job, server(10_000_000, Some(1))).unwrap();
     let dropped = totals.ended[Outcome::Dropped as usize];
     assert_eq!(totals.arrivals, 2_000);
     assert_eq!(totals.ended_total(), 2_000);
@@ -69,9 +69,9 @@ fn a_full_queue_drops_the_oldest_and_counts_every_arrival() {
 
 #[test]
 fn an_arrival_that_waits_too_long_is_dropped() {
-    let mut job = job(open(200.0), 1, 1, for_seconds(5));
+    let mut job = ping_job(open(200.0), 1, 1, for_seconds(5));
     job.queue = Queue { age_ns: Some(50_000_000), ..Queue::default() };
-    let (totals, _) = simulate(job, server(10_000_000, Some(1))).unwrap();
+    let (totals, _) = simulate_job(job, server(10_000_000, Some(1))).unwrap();
     assert_eq!(totals.ended_total(), totals.arrivals);
     assert!(totals.ended[Outcome::Dropped as usize] > 400);
     assert!(totals.ok_slot(0).unwrap().response.max_ns() <= 70_000_000);
@@ -80,7 +80,7 @@ fn an_arrival_that_waits_too_long_is_dropped() {
 #[test]
 fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
     // Service of 250 ms: operations of the last quarter second of the warm-up end after it.
-    let mut job = job(open(1_000.0), 500, 1, for_seconds(3));
+    let mut job = ping_job(open(1_000.0), 500, 1, for_seconds(3));
     job.warmup_ns = 2 * SECOND_NS;
     let (warm, measured) = both(job, server(250_000_000, None));
     assert_eq!(warm.arrivals, 2_000);
@@ -96,9 +96,9 @@ fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
 #[test]
 fn users_that_begin_later_do_so_at_their_step() {
     for threads in [1, 2, 3] {
-        let mut job = job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(4));
+        let mut job = ping_job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(4));
         job.late = Some(LateUsers { of: 4, first: 1, step: 1, every_ns: SECOND_NS });
-        let (totals, seconds) = simulate(job, server(1_000_000, None)).unwrap();
+        let (totals, seconds) = simulate_job(job, server(1_000_000, None)).unwrap();
         assert!((19_980..=20_008).contains(&totals.arrivals), "{} in {seconds} s", totals.arrivals);
         assert_eq!(totals.ended[Outcome::Ok as usize], totals.arrivals);
         assert_eq!((totals.reconnects, totals.broken), (0, 0), "a first connection is none that was lost");
@@ -109,14 +109,14 @@ fn users_that_begin_later_do_so_at_their_step() {
 #[test]
 fn a_connection_that_is_made_anew_loses_no_operation() {
     for (every, pipeline, threads) in [(1, 1, 1), (10, 1, 2), (10, 4, 1), (7, 3, 2)] {
-        let mut job = job(
+        let mut job = ping_job(
             Pacing::Closed { think_ns: 0 },
             4,
             threads,
             End { operations: Some(1_000), duration_ns: None },
         );
         (job.reconnect_every, job.pipeline) = (Some(every), pipeline);
-        let (totals, _) = simulate(job, server(1_000_000, None)).unwrap();
+        let (totals, _) = simulate_job(job, server(1_000_000, None)).unwrap();
         let case = format!("anew after {every}, pipeline {pipeline}, {threads} threads");
         assert_eq!(totals.arrivals, 1_000, "{case}");
         assert_eq!(totals.ended[Outcome::Ok as usize], 1_000, "{case}");
@@ -128,18 +128,21 @@ fn a_connection_that_is_made_anew_loses_no_operation() {
 fn a_warm_up_may_have_fewer_users_or_another_rate() {
     for threads in [1, 3] {
         // Service of 1 ms, no operation waits: two users for two seconds, then eight for three.
-        let mut job = job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(3));
+        let mut job = ping_job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(3));
         (job.warmup_ns, job.warm_users) = (2 * SECOND_NS, Some(2));
         let (warm, measured) = both(job, server(1_000_000, None));
         assert!((3_990..=4_002).contains(&warm.arrivals), "{} in the warm-up", warm.arrivals);
         assert!((23_980..=24_008).contains(&measured.arrivals), "{} measured", measured.arrivals);
         assert_eq!(measured.ended_total(), measured.arrivals);
     }
-    let profile =
-        Profile::after(Profile::Constant { rate: 100.0 }, 2 * SECOND_NS, Profile::Constant { rate: 1_000.0 });
+    let profile = Profile::first_then(
+        Profile::Constant { rate: 100.0 },
+        2 * SECOND_NS,
+        Profile::Constant { rate: 1_000.0 },
+    );
     for end in [for_seconds(3), End { operations: Some(3_000), duration_ns: None }] {
         let pacing = Pacing::Open { profile: profile.clone(), process: Process::Constant };
-        let mut job = job(pacing, 64, 2, end);
+        let mut job = ping_job(pacing, 64, 2, end);
         job.warmup_ns = 2 * SECOND_NS;
         let (warm, measured) = both(job, server(1_000_000, None));
         assert_eq!((warm.arrivals, measured.arrivals), (200, 3_000));
@@ -184,7 +187,7 @@ fn shared_out(pings: Arc<dyn Workload>, users: usize, quit: u64) -> Owned {
 }
 
 fn owned(users: usize, quit: u64, end: End) -> Job {
-    let mut job = job(Pacing::Closed { think_ns: 0 }, users, 2, end);
+    let mut job = ping_job(Pacing::Closed { think_ns: 0 }, users, 2, end);
     job.workload = Arc::new(shared_out(job.workload.clone(), users, quit));
     job
 }
@@ -196,18 +199,18 @@ fn users_do_their_own_share_after_any_warm_up() {
         (job.warmup_ns, job.warm_users) = (SECOND_NS / 2, warm_users);
         let (warm, measured) = both(job, server(1_000_000, None));
         assert!(warm.arrivals > 400, "{operations} {warm_users:?}: {}", warm.arrivals);
-        assert_eq!((measured.arrivals, measured.ok()), (operations, operations), "{warm_users:?}");
+        assert_eq!((measured.arrivals, measured.count_ok()), (operations, operations), "{warm_users:?}");
     }
 }
 
 #[test]
 fn arrivals_are_dealt_out_to_all_users_of_every_worker() {
     for (workers, threads) in [(1, 1), (2, 1), (2, 2), (3, 4)] {
-        let whole = job(open(1_000.0), 4 * workers, threads * workers, for_seconds(6));
+        let whole = ping_job(open(1_000.0), 4 * workers, threads * workers, for_seconds(6));
         for number in 0..workers {
             let noted = Arc::new(shared_out(whole.workload.clone(), 4, 0));
             let part = part_of_users(&whole, noted.clone(), number, workers);
-            let (totals, _) = simulate(part, server(100_000, None)).unwrap();
+            let (totals, _) = simulate_job(part, server(100_000, None)).unwrap();
             let given = noted.given.lock().unwrap();
             assert_eq!(given.iter().sum::<u64>(), totals.arrivals);
             let (least, most) = (given.iter().min().unwrap(), given.iter().max().unwrap());
@@ -223,8 +226,8 @@ fn arrivals_are_dealt_out_to_all_users_of_every_worker() {
 fn users_that_are_gone_delay_no_end() {
     for (quit, expected) in [(1, 76), (4, 4)] {
         let end = End { operations: Some(100), duration_ns: None };
-        let (totals, _) = simulate(owned(4, quit, end), server(1_000_000, None)).unwrap();
-        assert_eq!(totals.ok(), expected, "{quit} users have gone");
+        let (totals, _) = simulate_job(owned(4, quit, end), server(1_000_000, None)).unwrap();
+        assert_eq!(totals.count_ok(), expected, "{quit} users have gone");
     }
 }
 
@@ -234,8 +237,9 @@ fn a_thread_without_users_ends() {
     for operations in [1, 10, 1_000] {
         let end = End { operations: Some(operations), duration_ns: None };
         let (totals, elapsed_s) =
-            simulate(job(Pacing::Closed { think_ns: 0 }, 2, 4, end), server(1_000_000, None)).unwrap();
-        assert_eq!(totals.ok(), operations);
+            simulate_job(ping_job(Pacing::Closed { think_ns: 0 }, 2, 4, end), server(1_000_000, None))
+                .unwrap();
+        assert_eq!(totals.count_ok(), operations);
         // A millisecond each: shared by two users, or all by one, since the threads' clocks do not wait for each other.
         let all_s = operations as f64 * 1e-3;
         let least_s = operations.div_ceil(2) as f64 * 1e-3;
@@ -247,11 +251,11 @@ fn a_thread_without_users_ends() {
 fn a_load_that_ends_by_its_count_loses_no_late_answer() {
     let end = |operations| End { operations: Some(operations), duration_ns: None };
     let ended = |timeout_s: Option<u64>, service_s: u64, capacity: Option<u32>| {
-        let mut job = job(Pacing::Closed { think_ns: 0 }, 4, 1, end(8));
+        let mut job = ping_job(Pacing::Closed { think_ns: 0 }, 4, 1, end(8));
         (job.drain_ns, job.timeout_ns) = (10 * SECOND_NS, timeout_s.map(|s| s * SECOND_NS));
-        let (totals, _) = simulate(job, server(service_s * SECOND_NS, capacity)).unwrap();
+        let (totals, _) = simulate_job(job, server(service_s * SECOND_NS, capacity)).unwrap();
         assert_eq!(totals.ended_total(), 8);
-        totals.ok()
+        totals.count_ok()
     };
     // As long as their time-out allows, longer than the drain of a load that ends by time.
     assert_eq!(ended(Some(60), 25, None), 8);
@@ -263,9 +267,9 @@ fn a_load_that_ends_by_its_count_loses_no_late_answer() {
 
 #[test]
 fn workers_may_have_no_share_of_the_warm_up() {
-    let mut job = job(Pacing::Closed { think_ns: 0 }, 8, 1, for_seconds(1));
+    let mut job = ping_job(Pacing::Closed { think_ns: 0 }, 8, 1, for_seconds(1));
     (job.warmup_ns, job.warm_users) = (SECOND_NS, Some(2));
-    let parts = job.divide(4).unwrap();
+    let parts = job.divide_among(4).unwrap();
     let shares: Vec<Option<usize>> = parts.iter().map(|part| part.warm_users).collect();
     assert_eq!(shares, [Some(1), Some(1), Some(0), Some(0)]);
     assert!(parts.iter().all(|part| part.check().is_ok()));
@@ -274,12 +278,12 @@ fn workers_may_have_no_share_of_the_warm_up() {
 #[test]
 fn a_count_of_operations_does_not_include_the_warm_up() {
     for pacing in [open(1_000.0), Pacing::Closed { think_ns: 1_000_000 }] {
-        let mut job = job(pacing, 8, 2, End { operations: Some(5_000), duration_ns: None });
+        let mut job = ping_job(pacing, 8, 2, End { operations: Some(5_000), duration_ns: None });
         job.warmup_ns = SECOND_NS / 2;
         let (warm, measured) = both(job, server(100_000, Some(4)));
         assert!(warm.arrivals > 0);
         assert_eq!(measured.arrivals, 5_000);
-        assert_eq!(measured.ok(), 5_000);
+        assert_eq!(measured.count_ok(), 5_000);
     }
 }
 
@@ -290,13 +294,13 @@ fn threads_and_workers_apply_the_same_load() {
         process: Process::Poisson,
     };
     let apply = |threads: usize, worker: u64, workers: u64| {
-        let mut job = job(poisson.clone(), 4_000, threads, for_seconds(6));
+        let mut job = ping_job(poisson.clone(), 4_000, threads, for_seconds(6));
         job.stripe = (worker, workers);
-        simulate(job, server(300_000, None)).unwrap().0
+        simulate_job(job, server(300_000, None)).unwrap().0
     };
     let one = apply(1, 0, 1);
     for (threads, workers) in [(3, 1), (1, 2), (2, 3)] {
-        let mut all = Totals::new(1, one.scale());
+        let mut all = Totals::new(1, one.slot_scale());
         for worker in 0..workers {
             all.merge(&apply(threads, worker, workers));
         }
@@ -308,11 +312,11 @@ fn threads_and_workers_apply_the_same_load() {
 #[test]
 fn a_pipeline_is_that_many_users() {
     let mut job =
-        job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(10_000), duration_ns: None });
+        ping_job(Pacing::Closed { think_ns: 0 }, 2, 1, End { operations: Some(10_000), duration_ns: None });
     job.pipeline = 8;
-    let (totals, seconds) = simulate(job, server(1_000_000, Some(4))).unwrap();
+    let (totals, seconds) = simulate_job(job, server(1_000_000, Some(4))).unwrap();
     // 16 users on four servers of 1 ms: 4,000/s, each waiting 4 ms.
-    assert!((totals.ok() as f64 / seconds / 4_000.0 - 1.0).abs() < 0.01);
+    assert!((totals.count_ok() as f64 / seconds / 4_000.0 - 1.0).abs() < 0.01);
     let mean_ms = totals.ok_slot(0).unwrap().response.mean_ns() / 1e6;
     assert!((mean_ms - 4.0).abs() < 0.05, "{mean_ms} ms");
 }
@@ -323,8 +327,8 @@ fn the_ideal_client_waits_where_the_target_made_it_wait() {
     let run = |client_stalls: Vec<(u64, u64)>| {
         let server = SimOptions { client_stalls, ..server(4_000_000, Some(1)) };
         let pacing = Pacing::Open { profile: Profile::Constant { rate: 200.0 }, process: Process::Poisson };
-        let job = Job { stamps: Clock::Kernel, pipeline: 2, ..job(pacing, 2, 1, for_seconds(10)) };
-        simulate(job, server).unwrap().0
+        let job = Job { stamps: Clock::Kernel, pipeline: 2, ..ping_job(pacing, 2, 1, for_seconds(10)) };
+        simulate_job(job, server).unwrap().0
     };
     let (calm, stopped) = (run(Vec::new()), run(vec![(3 * SECOND_NS, SECOND_NS / 10)]));
     let plain = |totals: &Totals| totals.ok_slot(0).unwrap().response.clone();
@@ -348,8 +352,8 @@ fn a_slow_server_behind_two_lags_is_the_servers() {
     let run = |client_stalls: Vec<(u64, u64)>| {
         let server = SimOptions { client_stalls, growth: 1.0, ..server(1_000_000, None) };
         let pacing = Pacing::Open { profile: Profile::Constant { rate: 200.0 }, process: Process::Constant };
-        let job = Job { stamps: Clock::Kernel, ..job(pacing, 2, 1, for_seconds(30)) };
-        let totals = simulate(job, server).unwrap().0;
+        let job = Job { stamps: Clock::Kernel, ..ping_job(pacing, 2, 1, for_seconds(30)) };
+        let totals = simulate_job(job, server).unwrap().0;
         let was = totals.ok_slot(0).unwrap().response.percentile_ns(99.0);
         (totals.ideal.percentile_ns(99.0), was)
     };
@@ -367,8 +371,8 @@ fn by_the_clients_clock_a_stop_is_in_the_service_time_and_by_the_kernels_it_is_n
         // While an operation is under way.
         let client_stalls = vec![(SECOND_NS + 500_000, SECOND_NS / 20)];
         let server = SimOptions { client_stalls, ..server(1_000_000, None) };
-        let job = Job { stamps, ..job(open(500.0), 8, 1, for_seconds(2)) };
-        let (totals, _) = simulate(job, server).unwrap();
+        let job = Job { stamps, ..ping_job(open(500.0), 8, 1, for_seconds(2)) };
+        let (totals, _) = simulate_job(job, server).unwrap();
         assert_eq!(totals.stamps.kernel > 0, stamps == Clock::Kernel);
         totals.ok_slot(0).unwrap().service.max_ns()
     };
@@ -431,7 +435,7 @@ impl Net for Crooked {
 #[test]
 fn stamps_that_cannot_be_are_not_believed_and_are_counted() {
     let end = End { operations: Some(1_000), duration_ns: None };
-    let job = Job { stamps: Clock::Kernel, ..job(Pacing::Closed { think_ns: 0 }, 1, 1, end) };
+    let job = Job { stamps: Clock::Kernel, ..ping_job(Pacing::Closed { think_ns: 0 }, 1, 1, end) };
     let content = job.workload.content();
     let make = |_| {
         let inner = VirtualNet::new(server(1_000_000, None));
@@ -441,7 +445,7 @@ fn stamps_that_cannot_be_are_not_believed_and_are_counted() {
     run_on(job, Arc::new(Control::default()), Some(0), make, &mut |second| totals.merge(&second.totals))
         .unwrap();
     // One in five is as it should be; the others end by the client's clock, which is never late here.
-    assert_eq!((totals.ok(), totals.stamps.kernel, totals.stamps.client), (1_000, 200, 800));
+    assert_eq!((totals.count_ok(), totals.stamps.kernel, totals.stamps.client), (1_000, 200, 800));
     let service = &totals.ok_slot(0).unwrap().service;
     // The first is sent at 0 ns, which stands for never: it counts as sent at 1.
     assert_eq!((service.min_ns(), service.max_ns()), (999_999, 1_000_000));
@@ -451,17 +455,17 @@ fn stamps_that_cannot_be_are_not_believed_and_are_counted() {
 fn a_closed_loop_has_no_ideal_client() {
     let end = End { operations: Some(100), duration_ns: None };
     let (totals, _) =
-        simulate(job(Pacing::Closed { think_ns: 0 }, 2, 1, end), server(1_000_000, None)).unwrap();
-    assert_eq!((totals.ok(), totals.ideal.count()), (100, 0));
+        simulate_job(ping_job(Pacing::Closed { think_ns: 0 }, 2, 1, end), server(1_000_000, None)).unwrap();
+    assert_eq!((totals.count_ok(), totals.ideal.count()), (100, 0));
 }
 
 #[test]
 fn an_operation_that_fails_has_no_ideal_response() {
     // Every reply takes longer than patience lasts.
-    let mut job = job(open(100.0), 1, 1, for_seconds(2));
+    let mut job = ping_job(open(100.0), 1, 1, for_seconds(2));
     job.timeout_ns = Some(5_000_000);
-    let (totals, _) = simulate(job, server(20_000_000, None)).unwrap();
-    assert_eq!((totals.ok(), totals.ideal.count()), (0, 0));
+    let (totals, _) = simulate_job(job, server(20_000_000, None)).unwrap();
+    assert_eq!((totals.count_ok(), totals.ideal.count()), (0, 0));
 }
 
 /// Pings, each of which is followed by another in the same operation.
@@ -493,9 +497,9 @@ impl Workload for Twice {
 fn an_operation_of_two_requests_is_ideal_as_one_and_a_late_client_between_them_is_not_in() {
     let run = |client_stalls: Vec<(u64, u64)>| {
         let server = SimOptions { client_stalls, ..server(2_000_000, None) };
-        let mut job = Job { stamps: Clock::Kernel, ..job(open(100.0), 4, 1, for_seconds(2)) };
+        let mut job = Job { stamps: Clock::Kernel, ..ping_job(open(100.0), 4, 1, for_seconds(2)) };
         job.workload = Arc::new(Twice(job.workload.clone()));
-        simulate(job, server).unwrap().0
+        simulate_job(job, server).unwrap().0
     };
     let calm = run(Vec::new());
     assert_eq!((calm.arrivals, calm.ok_slot(0).unwrap().service.count()), (200, 400));
@@ -510,7 +514,7 @@ fn an_operation_of_two_requests_is_ideal_as_one_and_a_late_client_between_them_i
 #[test]
 fn places_of_a_warm_up_that_ends_late_are_free_in_time() {
     // Operations of 300 ms: those of the warm-up hold their places in the measured part, as the target made them.
-    let job = Job { warmup_ns: SECOND_NS, ..job(open(100.0), 20, 1, for_seconds(3)) };
+    let job = Job { warmup_ns: SECOND_NS, ..ping_job(open(100.0), 20, 1, for_seconds(3)) };
     let (_, measured) = both(job, server(300_000_000, None));
     let plain = measured.ok_slot(0).unwrap().response.clone();
     for percentile in [0.0, 50.0, 99.0, 100.0] {

@@ -5,7 +5,7 @@ use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Control, End, Finished, Job, Pacing, run_blocking, run_virtual};
 use dyno_record::Totals;
-use dyno_session::oracle::job;
+use dyno_session::oracle::ping_job;
 use dyno_types::{Executed, Outcome, Refused, Request, Store, StoreSession};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,12 +42,12 @@ fn run(job: Job, server: SimOptions) -> Run {
     let mut seconds: Vec<u64> = Vec::new();
     let finished = run_virtual(job, Arc::new(Control::default()), server, &mut |second| {
         if second.warmup {
-            warm += second.totals.completed();
+            warm += second.totals.count_completed();
             return;
         }
         let at = (second.number - first) as usize;
         seconds.resize(seconds.len().max(at + 1), 0);
-        seconds[at] += second.totals.completed();
+        seconds[at] += second.totals.count_completed();
         totals.merge(&second.totals);
     })
     .unwrap();
@@ -60,7 +60,7 @@ impl Run {
     }
 
     fn throughput(&self) -> f64 {
-        self.totals.completed() as f64 / self.seconds()
+        self.totals.count_completed() as f64 / self.seconds()
     }
 }
 
@@ -70,7 +70,7 @@ fn a_duration_is_the_length_wherever_the_last_reply_is() {
     let steps = Pacing::Open { profile: steps, process: Process::Constant };
     // 2,000 arrivals in the first step; the one after it is due at 12 s.
     for (pacing, expected) in [(steps, 200.0), (constant(1.0), 1.0), (constant(0.3), 0.3)] {
-        let found = run(job(pacing.clone(), 64, 1, duration(10)), server(1_000_000, None));
+        let found = run(ping_job(pacing.clone(), 64, 1, duration(10)), server(1_000_000, None));
         assert_eq!(found.finished.measured_ns, 10 * SECOND_NS);
         let error = (found.throughput() - expected).abs();
         assert!(error <= 0.1, "{pacing:?}: {}", found.throughput());
@@ -80,17 +80,17 @@ fn a_duration_is_the_length_wherever_the_last_reply_is() {
 #[test]
 fn users_with_a_service_time_of_a_second() {
     // Every second 100 are done, from the half second after the warm-up on.
-    let mut job = job(Pacing::Closed { think_ns: 0 }, 100, 1, duration(5));
+    let mut job = ping_job(Pacing::Closed { think_ns: 0 }, 100, 1, duration(5));
     job.warmup_ns = SECOND_NS / 2;
     let found = run(job, server(SECOND_NS, Some(100)));
-    assert_eq!((found.totals.completed(), found.throughput()), (500, 100.0));
+    assert_eq!((found.totals.count_completed(), found.throughput()), (500, 100.0));
 }
 
 /// A server of 1,000/s is asked for more, from the warm-up on: it does 1,000/s all the time, whose arrivals these ever are.
 #[test]
 fn an_overload_after_a_warm_up_invents_no_stall_and_names_why_arrivals_were_dropped() {
     for rate in [1_500.0, 2_000.0] {
-        let mut job = job(constant(rate), 64, 1, duration(10));
+        let mut job = ping_job(constant(rate), 64, 1, duration(10));
         (job.warmup_ns, job.drain_ns) = (5 * SECOND_NS, 10 * SECOND_NS);
         let found = run(job, server(1_000_000, Some(1)));
         assert!((found.throughput() - 1_000.0).abs() < 1.0, "{rate}: {}", found.throughput());
@@ -108,7 +108,7 @@ fn an_overload_after_a_warm_up_invents_no_stall_and_names_why_arrivals_were_drop
 #[test]
 fn completions_never_exceed_the_arrivals_due() {
     for (rate, warmup_s) in [(1_500.0, 5), (900.0, 2), (300.0, 0)] {
-        let mut job = job(constant(rate), 16, 1, duration(6));
+        let mut job = ping_job(constant(rate), 16, 1, duration(6));
         (job.warmup_ns, job.drain_ns) = (warmup_s * SECOND_NS, 2 * SECOND_NS);
         let found = run(job, server(1_000_000, Some(1)));
         let mut done = found.warm;
@@ -117,14 +117,14 @@ fn completions_never_exceed_the_arrivals_due() {
             let due = rate * (warmup_s + second as u64 + 1) as f64;
             assert!(done as f64 <= due, "{rate}/s, second {second}: {done} done, {due} due");
         }
-        assert_eq!(found.seconds.iter().sum::<u64>(), found.totals.completed());
+        assert_eq!(found.seconds.iter().sum::<u64>(), found.totals.count_completed());
     }
 }
 
 #[test]
 fn a_number_of_arrivals_ends_when_one_more_would_be_due() {
     for threads in [1, 3] {
-        let found = run(job(constant(10.0), 64, threads, operations(50)), server(1_000_000, None));
+        let found = run(ping_job(constant(10.0), 64, threads, operations(50)), server(1_000_000, None));
         assert_eq!(
             (found.finished.measured_ns, found.throughput()),
             (5 * SECOND_NS, 10.0),
@@ -132,12 +132,12 @@ fn a_number_of_arrivals_ends_when_one_more_would_be_due() {
         );
     }
     // Twice as many as can be done: half of them are done by then, the others after it.
-    let found = run(job(constant(2_000.0), 64, 1, operations(10_000)), server(1_000_000, Some(1)));
-    assert_eq!((found.finished.measured_ns, found.totals.ok()), (5 * SECOND_NS, 10_000));
+    let found = run(ping_job(constant(2_000.0), 64, 1, operations(10_000)), server(1_000_000, Some(1)));
+    assert_eq!((found.finished.measured_ns, found.totals.count_ok()), (5 * SECOND_NS, 10_000));
     assert!((found.throughput() - 1_000.0).abs() < 1.0, "{}", found.throughput());
     // Both given: the earlier.
     let both = End { operations: Some(50), duration_ns: Some(2 * SECOND_NS) };
-    let found = run(job(constant(10.0), 64, 1, both), server(1_000_000, None));
+    let found = run(ping_job(constant(10.0), 64, 1, both), server(1_000_000, None));
     assert_eq!((found.finished.measured_ns, found.throughput()), (2 * SECOND_NS, 10.0));
 }
 
@@ -145,7 +145,7 @@ fn a_number_of_arrivals_ends_when_one_more_would_be_due() {
 fn a_number_of_operations_ends_with_the_last_of_them_and_the_rate_before_the_tail_is_told() {
     // 100 users, one operation a second each: 100 in the first second, 50 in the next while 50 users are idle.
     let found =
-        run(job(Pacing::Closed { think_ns: 0 }, 100, 1, operations(150)), server(SECOND_NS, Some(100)));
+        run(ping_job(Pacing::Closed { think_ns: 0 }, 100, 1, operations(150)), server(SECOND_NS, Some(100)));
     assert_eq!((found.finished.measured_ns, found.throughput()), (2 * SECOND_NS, 75.0));
     assert_eq!(found.finished.busy_rate.map(|rate| rate.round()), Some(100.0));
     let law = users_by_littles_law(&found.totals, 0, found.seconds(), &["PING"]).unwrap();
@@ -163,7 +163,7 @@ fn littles_law_holds_within_half_a_percent_for_any_length() {
         (8, 1_000_000, 10_000_000, Some(4)),
     ] {
         for (warmup_ns, length) in [(0, 1), (700_000_000, 3), (2_300_000_000, 7)] {
-            let mut job = job(Pacing::Closed { think_ns }, users, 1, duration(length));
+            let mut job = ping_job(Pacing::Closed { think_ns }, users, 1, duration(length));
             job.warmup_ns = warmup_ns;
             let found = run(job, server(service_ns, capacity));
             let law = users_by_littles_law(&found.totals, think_ns, found.seconds(), &["PING"]).unwrap();
@@ -205,7 +205,7 @@ impl StoreSession for Slow {
 fn littles_law_holds_for_an_embedded_store_too() {
     for (service_ms, think_ms, warmup_ms) in [(300, 0, 0), (300, 0, 700), (170, 400, 500)] {
         let think_ns = think_ms * 1_000_000;
-        let mut job = job(Pacing::Closed { think_ns }, 8, 2, duration(1));
+        let mut job = ping_job(Pacing::Closed { think_ns }, 8, 2, duration(1));
         job.warmup_ns = warmup_ms * 1_000_000;
         let mut totals = Totals::new(1, job.scale);
         let store = Slow(Duration::from_millis(service_ms));

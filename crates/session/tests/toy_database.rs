@@ -6,7 +6,7 @@ use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInf
 use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
-use dyno_session::oracle::job;
+use dyno_session::oracle::ping_job;
 use dyno_types::{Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload};
@@ -180,15 +180,15 @@ fn a_toy_is_loaded_and_measured() {
         let opened = target.open(workload.content(), &|| false).unwrap();
         let pacing = dyno_engine::Pacing::Closed { think_ns: 0 };
         let end = End { operations: Some(operations), duration_ns: None };
-        let job = Job { workload, ..job(pacing, 4, 1, end) };
+        let job = Job { workload, ..ping_job(pacing, 4, 1, end) };
         let mut totals = Totals::new(job.workload.metrics().len(), job.scale);
         opened.run(job, Arc::default(), &mut |second| totals.merge(&second.totals)).unwrap();
         totals
     };
     let loaded = run(Arc::new(CoreWorkload::load_phase(&config).unwrap()), 500);
-    assert_eq!((loaded.ok(), kept.lock().unwrap().len()), (500, 500));
+    assert_eq!((loaded.count_ok(), kept.lock().unwrap().len()), (500, 500));
     let measured = run(Arc::new(CoreWorkload::run(&config).unwrap()), 2_000);
-    assert_eq!((measured.ok(), measured.failed()), (2_000, 0));
+    assert_eq!((measured.count_ok(), measured.count_failed()), (2_000, 0));
     let refused = Toy.parse("toy://nowhere").unwrap_err();
     assert!(refused.0.contains("expected toy://host:port"));
 }

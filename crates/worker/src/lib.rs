@@ -12,10 +12,10 @@ use dyno_config::experiment::Experiment;
 use dyno_engine::files::OutOfFiles;
 use dyno_hosts::kubernetes::run_pods::wait_for_words;
 use dyno_hosts::protocol::frame::FrameError;
-use dyno_hosts::remote::agent::agent;
+use dyno_hosts::remote::agent::serve_agent;
 use dyno_hosts::remote::relay;
-use dyno_hosts::remote::worker::serve::serve;
-use dyno_session::environment::environment;
+use dyno_hosts::remote::worker::serve::serve_controller;
+use dyno_session::environment::read_environment;
 use dyno_session::work::Work;
 use dyno_types::Refused;
 use dyno_types::units::parse_duration_ns;
@@ -42,7 +42,7 @@ pub enum WorkerError {
 
 impl From<io::Error> for WorkerError {
     fn from(error: io::Error) -> Self {
-        WorkerError::Io(dyno_rundir::files::name_limit(OutOfFiles::named(error)))
+        WorkerError::Io(dyno_rundir::files::name_limit(OutOfFiles::name_limit(error)))
     }
 }
 
@@ -65,7 +65,7 @@ pub fn read_work(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Ref
 /// Standard input is a terminal, or the controller is not understood.
 pub fn worker(caller: Caller) -> Result<(), WorkerError> {
     no_terminal("a worker")?;
-    ended(serve(stdin(), stdout(), &|spec| read_work(spec, caller)))
+    ended(serve_controller(stdin(), stdout(), &|spec| read_work(spec, caller)))
 }
 
 /// Does on this host what a controller elsewhere asks for (`dyno host --stdio`).
@@ -81,7 +81,7 @@ pub fn host(args: &HostArgs) -> Result<(), WorkerError> {
             .map(|cache| cache.join("dyno"))
     };
     let directory = args.directory.clone().or_else(cache).unwrap_or_else(|| "/var/tmp/dyno".into());
-    ended(agent(stdin(), stdout(), &directory, environment()))
+    ended(serve_agent(stdin(), stdout(), &directory, read_environment()))
 }
 
 /// Waits in a pod for a controller to speak to it (`dyno pod`), and ends at a signal or when none does.
@@ -98,13 +98,13 @@ pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
     let listening = match (args.port, &args.token) {
         (Some(port), Some(token)) => {
             let program = std::env::current_exe()?;
-            Some(relay::pod::listen(port, relay::token(token)?, &program)?)
+            Some(relay::pod::listen_on(port, relay::token(token)?, &program)?)
         }
         _ => None,
     };
     // A pod has process numbers of its own: who is here was brought by a controller.
     let spoken_to = || {
-        if listening.as_ref().is_some_and(|listening| listening.programs() > 0) {
+        if listening.as_ref().is_some_and(|listening| listening.count_programs() > 0) {
             return true;
         }
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -123,7 +123,7 @@ pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
 /// Standard input is a terminal, the token cannot be read, or the controller is not understood.
 pub fn relay(args: &RelayArgs) -> Result<(), WorkerError> {
     no_terminal("a relay")?;
-    relay::hub::hub(stdin(), stdout(), relay::token(&args.token)?)?;
+    relay::hub::serve_hub(stdin(), stdout(), relay::token(&args.token)?)?;
     Ok(())
 }
 

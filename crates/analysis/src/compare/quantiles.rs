@@ -62,7 +62,9 @@ impl<'a> BucketMatrix<'a> {
             }
             sums.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
         }
-        let Some(scale) = self.runs.first().map(|run| run.scale()) else { return vec![0.0; wanted.len()] };
+        let Some(scale) = self.runs.first().map(|run| run.bucket_scale()) else {
+            return vec![0.0; wanted.len()];
+        };
         let greatest = which.iter().map(|at| self.runs[*at].max_ns()).max().unwrap_or(0);
         let timed: u64 = sums.iter().sum();
         let own: Vec<f64> = wanted.iter().map(|p| percentile_among_timed(*p, timed, unsent)).collect();

@@ -70,7 +70,7 @@ pub fn observe_run(run: &RunDir) -> Option<Observed> {
     let phase = run.summary.as_ref()?.measured_phase()?;
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
     let totals = &recorded.totals;
-    if totals.ok() == 0 || phase.seconds <= 0.0 {
+    if totals.count_ok() == 0 || phase.seconds <= 0.0 {
         return None;
     }
     let names = run.run.metrics.get(&phase.name)?;
@@ -82,7 +82,7 @@ pub fn observe_run(run: &RunDir) -> Option<Observed> {
     // Imported results may have means without histograms.
     let by_means = if slots(totals, names).next().is_none() { service_of_summary(phase) } else { None };
     // Seconds of imported results may count what their means do not.
-    let (service_ns, count) = by_means.unwrap_or_else(|| (service_ns(totals, names), totals.ok()));
+    let (service_ns, count) = by_means.unwrap_or_else(|| (service_ns(totals, names), totals.count_ok()));
     // An imported ladder may have users and throughput alone: what they imply is their response time, and no law is tested.
     let by_law = service_ns <= 0.0 && known_users && run.run.facts.contains_key("imported");
     let (service_ns, count) = match by_law {
@@ -119,7 +119,7 @@ pub fn observe_run(run: &RunDir) -> Option<Observed> {
                 crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, names)
             })
             .flatten(),
-        failed: totals.failed(),
+        failed: totals.count_failed(),
         uses: uses(run, phase),
         rates: rates(phase),
     })
@@ -140,7 +140,7 @@ fn service_ns(totals: &Totals, names: &[String]) -> f64 {
 /// Mean response time of operations from when they were due, seconds: requests of a script follow each other.
 fn due_s(totals: &Totals, names: &[String]) -> Option<f64> {
     let sum: f64 = slots(totals, names).map(|slot| slot.response.sum_ns() as f64).sum();
-    (sum > 0.0).then(|| sum / totals.ok() as f64 / 1e9)
+    (sum > 0.0).then(|| sum / totals.count_ok() as f64 / 1e9)
 }
 
 fn is_invalid(run: &RunDir) -> bool {
@@ -179,7 +179,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
         let phase = run.summary.as_ref()?.measured_phase()?;
         let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
         let (rate, totals) = (asked_rate(run)?, &recorded.totals);
-        (totals.ok() == 0 && phase.offered > Some(0.0)).then(|| Observed {
+        (totals.count_ok() == 0 && phase.offered > Some(0.0)).then(|| Observed {
             unit: run.run.metrics.get(&phase.name).map_or("operations", |names| unit_name(names)),
             users: None,
             connections: None,
@@ -197,7 +197,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
             response_s: 0.0,
             client_s: 0.0,
             implied_users: None,
-            failed: totals.failed(),
+            failed: totals.count_failed(),
             uses: Vec::new(),
             rates: Vec::new(),
         })
@@ -211,7 +211,7 @@ fn due_of_summary(phase: &Phase, totals: &Totals) -> Option<f64> {
     let metrics = phase.metrics.iter().filter(|metric| adds_up(&names, &metric.name));
     let sum: Option<f64> =
         metrics.map(|metric| metric.response.as_ref().map(|one| one.mean_us * one.count as f64)).sum();
-    sum.filter(|sum| *sum > 0.0).map(|sum| sum / totals.ok() as f64 / 1e6)
+    sum.filter(|sum| *sum > 0.0).map(|sum| sum / totals.count_ok() as f64 / 1e6)
 }
 
 /// Returns the same by the summary's means, and the number of their operations; `None` where an operation has no mean.

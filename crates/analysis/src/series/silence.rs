@@ -138,9 +138,9 @@ mod tests {
     fn slow_operations_are_no_silence() {
         let long = |length_ms: u64| {
             let mut interval = dyno_record::ThreadInterval::new(1, Scale::Ns64);
-            (0..9).for_each(|_| interval.record(0, dyno_types::Outcome::Ok, 100 * MS, 100 * MS));
+            (0..9).for_each(|_| interval.record_ended(0, dyno_types::Outcome::Ok, 100 * MS, 100 * MS));
             let mut totals = Totals::new(1, Scale::Ns64);
-            totals.add(&interval);
+            totals.add_interval(&interval);
             (totals.threads, totals.gaps) = (1, vec![gap(2_000, 2_000, 2_000 + length_ms)]);
             find_silences(&totals, 1_000 * MS, 11_000 * MS).len()
         };

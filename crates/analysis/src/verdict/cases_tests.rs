@@ -105,7 +105,7 @@ fn littles_law_counts_users_turnaround_and_think_time() {
     let turned = |case: &mut Case| {
         let mut interval = ThreadInterval::new(1, Scale::Ns64);
         (0..OPERATIONS).for_each(|_| interval.turnaround.record(500_000));
-        case.totals.add(&interval);
+        case.totals.add_interval(&interval);
     };
     assert_eq!(unlawful(turned), None);
     // In 1.25 s of it 16 are at work: 2 users with 2 in the pipeline and batches of 4.
@@ -128,12 +128,12 @@ fn littles_law_counts_the_time_of_a_script_once() {
     for _ in 0..OPERATIONS {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
-        interval.record(1, Outcome::Ok, 400_000, 400_000);
-        interval.record(2, Outcome::Ok, 1_000_000, 1_000_000);
+        interval.record_ended(1, Outcome::Ok, 400_000, 400_000);
+        interval.record_ended(2, Outcome::Ok, 1_000_000, 1_000_000);
     }
     let mut case = Case::usual_case();
     case.totals = Totals::new(3, Scale::Ns64);
-    case.totals.add(&interval);
+    case.totals.add_interval(&interval);
     let names = ["SCAN", "POINT-SELECT", "TRANSACTION"].map(str::to_owned);
     let facts = PhaseFacts { seconds: 20.0, client: case.phase.client.clone(), ..PhaseFacts::default() };
     case.phase = summarise_phase(facts, &names, &case.totals);

@@ -88,12 +88,12 @@ fn shared(server_ns: u64, stamps: Stamps) -> Case {
     for _ in 0..20_000 {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
-        interval.record(0, Outcome::Ok, 500_000, 10_000_000);
+        interval.record_ended(0, Outcome::Ok, 500_000, 10_000_000);
         interval.record_server(0, server_ns);
     }
     let mut case = Case::usual_case();
     (case.totals, case.totals.stamps) = (Totals::new(1, Scale::Ns64), stamps);
-    case.totals.add(&interval);
+    case.totals.add_interval(&interval);
     case
 }
 
@@ -118,7 +118,7 @@ fn what_users_wait_for_their_client_is_missing_in_throughput() {
         let mut interval = ThreadInterval::new(1, Scale::Ns64);
         (0..20_000).for_each(|_| interval.turnaround.record(turn_ns));
         let mut case = Case::usual_case();
-        case.totals.add(&interval);
+        case.totals.add_interval(&interval);
         (case.think_ns, case.phase.seconds) = (Some(0), 20_000.0 * (1_000_000 + turn_ns) as f64 / 1e9);
         case.check_trust("client_share")
     };
@@ -137,7 +137,7 @@ fn late(share: u64) -> Case {
         interval.receive_lag.record(ns);
     }
     let mut case = Case::usual_case();
-    case.totals.add(&interval);
+    case.totals.add_interval(&interval);
     case
 }
 
@@ -155,7 +155,7 @@ fn a_lag_of_few_operations_affects_the_tail_and_one_of_most_the_median() {
     let mut worse = late(600);
     let mut interval = ThreadInterval::new(1, Scale::Ns64);
     (0..100).for_each(|_| interval.lag.record(900_000));
-    worse.totals.add(&interval);
+    worse.totals.add_interval(&interval);
     let verdict = worse.judge_case();
     let trusts: Vec<Trust> = verdict.grades.iter().map(|grade| grade.trust).collect();
     assert_eq!(trusts, [V, S, I, V]);
@@ -249,13 +249,13 @@ fn a_threshold_is_judged_at_its_own_percentile() {
     let mut interval = ThreadInterval::new(1, Scale::Ns64);
     for at in 0..10_000u64 {
         let late_ns = if at % 200 == 0 { 100_000_000 } else { 0 };
-        interval.record(0, Outcome::Ok, 1_000_000, 1_000_000 + late_ns);
+        interval.record_ended(0, Outcome::Ok, 1_000_000, 1_000_000 + late_ns);
         interval.turnaround.record(late_ns);
     }
     let told = |text: &str| {
         let mut case = Case::usual_case();
         case.totals = Totals::new(1, Scale::Ns64);
-        case.totals.add(&interval);
+        case.totals.add_interval(&interval);
         case.totals.arrivals = 10_000;
         case.totals.ended[Outcome::Ok as usize] = 10_000;
         (case.think_ns, case.phase.client.users) = (Some(0), 1_000);

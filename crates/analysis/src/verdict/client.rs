@@ -20,7 +20,8 @@ fn least_ns(e: &Evidence<'_>, service: bool, percentile: f64) -> Option<u64> {
 /// Checks the client's share of response times: a percentile less the same one of the server's share. A lag delays all metrics
 /// alike; the one that it spoils most is told.
 pub(crate) fn client_share(e: &Evidence<'_>, percentile: f64) -> CheckFinding {
-    let shares = Some(usual_shares(e)).filter(|all| !all.is_empty() && !e.totals.stamps.hides(percentile));
+    let shares =
+        Some(usual_shares(e)).filter(|all| !all.is_empty() && !e.totals.stamps.hides_arrivals(percentile));
     let Some(shares) = shares else { return unexplained_lag(e, percentile) };
     most_spoiled(&shares, &format!("p{percentile}"), |times| times.percentile_ns(percentile))
 }
@@ -39,7 +40,7 @@ pub(crate) fn client_share_of(
         "max" => 100.0,
         percentile => percentile.trim_start_matches('p').parse().ok()?,
     };
-    let known = !e.totals.stamps.hides(percentile);
+    let known = !e.totals.stamps.hides_arrivals(percentile);
     most_spoiled(&shares, statistic, |times| times.percentile_ns(percentile)).filter(|_| known)
 }
 
@@ -66,7 +67,7 @@ fn most_spoiled(shares: &[Shares<'_>], what: &str, figure: impl Fn(&Buckets) -> 
 fn shares<'a>(e: &'a Evidence<'_>, metric: usize) -> Option<Shares<'a>> {
     let slot = e.totals.ok_slot(metric)?;
     let closed = e.think_ns.is_some();
-    let server = e.totals.server(metric).or_else(|| closed.then_some(&slot.service))?;
+    let server = e.totals.server_share(metric).or_else(|| closed.then_some(&slot.service))?;
     Some((&slot.response, server))
 }
 
@@ -112,7 +113,7 @@ fn waited(e: &Evidence<'_>) -> CheckFinding {
     }
     // However many operations a pause is a part of, it is none of their usual times.
     let paused = turns.iter().filter_map(|(bucket, count)| {
-        let ns = dyno_record::bucket_low(bucket) * turns.scale().unit_ns();
+        let ns = dyno_record::bucket_low(bucket) * turns.bucket_scale().unit_ns();
         (ns >= LONG_NS).then_some(ns as f64 * count as f64)
     });
     let paused = paused.sum::<f64>() / (users * e.phase.seconds * 1e9);

@@ -48,25 +48,25 @@ pub(super) fn check_completion(e: &Evidence<'_>) -> CheckFinding {
 
 /// Operations that were due and had not been sent when the time was over.
 fn unsent(e: &Evidence<'_>) -> u64 {
-    (0..e.totals.outcomes.len()).map(|metric| e.totals.unsent(metric)).sum()
+    (0..e.totals.outcomes.len()).map(|metric| e.totals.unsent_operations(metric)).sum()
 }
 
 /// Too short for percentiles, and so for every check that compares them.
 pub(super) fn too_short(e: &Evidence<'_>) -> bool {
-    e.totals.ok() < 1_000 || e.phase.seconds < 1.0
+    e.totals.count_ok() < 1_000 || e.phase.seconds < 1.0
 }
 
 pub(super) fn check_any_success(e: &Evidence<'_>) -> CheckFinding {
-    (e.totals.ok() == 0).then(|| (Trust::Invalid, "no operation succeeded".into()))
+    (e.totals.count_ok() == 0).then(|| (Trust::Invalid, "no operation succeeded".into()))
 }
 
 pub(super) fn check_sample_count(e: &Evidence<'_>) -> CheckFinding {
-    (e.totals.ok() > 0 && too_short(e)).then(|| {
+    (e.totals.count_ok() > 0 && too_short(e)).then(|| {
         (
             Trust::Suspect,
             format!(
                 "only {} operations in {:.2} s: too short for percentiles; let it run for 30 s or more",
-                e.totals.ok(),
+                e.totals.count_ok(),
                 e.phase.seconds
             ),
         )
@@ -91,7 +91,7 @@ pub(super) fn check_errors(e: &Evidence<'_>) -> CheckFinding {
     let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     // Failures while an intended fault lasts are no surprise; the check of faults has them.
-    let failed = (e.totals.failed() - aborted).saturating_sub(e.observations.failed_in_faults);
+    let failed = (e.totals.count_failed() - aborted).saturating_sub(e.observations.failed_in_faults);
     if failed == 0 {
         return None;
     }
@@ -277,8 +277,8 @@ fn backlog_growth(e: &Evidence<'_>, offered: f64) -> Option<BacklogGrowth> {
         return None;
     }
     // A failed operation waits no more. What never was sent does, in what it says of the target.
-    let failed = e.totals.failed().saturating_sub(e.totals.undrained) as f64;
-    let done = e.totals.completed() as f64;
+    let failed = e.totals.count_failed().saturating_sub(e.totals.undrained) as f64;
+    let done = e.totals.count_completed() as f64;
     let (before, before_s) = seen.partial_seconds[0];
     let done_by_half = before + seen.series[..half].iter().sum::<f64>();
     let due_by_half = offered * (before_s + half as f64);

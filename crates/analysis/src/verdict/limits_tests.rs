@@ -36,10 +36,10 @@ impl Case {
         for _ in 0..OPERATIONS {
             interval.arrivals += 1;
             interval.ended[Outcome::Ok as usize] += 1;
-            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+            interval.record_ended(0, Outcome::Ok, 1_000_000, 1_000_000);
         }
         let mut totals = Totals::new(1, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let client = Client { pinned: true, users: 1, pipeline: 1, batch: 1, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
         let mut phase = summarise_phase(facts, &["READ".to_owned()], &totals);
@@ -90,7 +90,7 @@ impl Case {
             lag.iter().for_each(|ns| interval.lag.record(*ns));
             receive_lag.iter().for_each(|ns| interval.receive_lag.record(*ns));
         }
-        self.totals.add(&interval);
+        self.totals.add_interval(&interval);
         self
     }
 
@@ -137,7 +137,7 @@ fn one_long_pause_of_the_client_spoils_throughput_by_its_share_of_the_time() {
         let mut interval = ThreadInterval::new(1, Scale::Ns64);
         (0..100_000).for_each(|_| interval.turnaround.record(1_000));
         interval.turnaround.record((seconds * 1e9) as u64);
-        case.totals.add(&interval);
+        case.totals.add_interval(&interval);
         let reasons = case.judge_case().reasons.into_iter();
         let own = reasons.filter(|one| one.check == CLIENT_SHARE && one.is_about(&[Claim::Throughput]));
         own.map(|one| one.trust).max()

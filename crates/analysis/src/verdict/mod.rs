@@ -84,7 +84,7 @@ const USERS: f64 = 0.02;
 
 /// Users = throughput x (service + turnaround + think), on the engine's own figures.
 fn littles_law(e: &Evidence<'_>) -> CheckFinding {
-    let (found, users) = users_found(e).filter(|_| e.totals.ok() >= 1_000)?;
+    let (found, users) = users_found(e).filter(|_| e.totals.count_ok() >= 1_000)?;
     // Those who have done their share are at work no more: that has a check of its own.
     let ending = e.observations.busy_rate.is_some() && found < users;
     let error = (found - users).abs() / users;
@@ -121,7 +121,7 @@ fn idle_users(e: &Evidence<'_>) -> CheckFinding {
 /// The users of a closed loop by Little's law, and those that there were.
 fn users_found(e: &Evidence<'_>) -> Option<(f64, f64)> {
     let think_ns = e.think_ns?;
-    if e.totals.failed() > 0 || e.interrupted {
+    if e.totals.count_failed() > 0 || e.interrupted {
         return None;
     }
     let client = &e.phase.client;
@@ -154,7 +154,7 @@ pub fn users_by_littles_law<S: AsRef<str>>(
         .filter_map(|(number, _)| totals.ok_slot(number))
         .map(|slot| slot.service.sum_ns())
         .sum();
-    let thinking = u128::from(think_ns) * u128::from(totals.ok());
+    let thinking = u128::from(think_ns) * u128::from(totals.count_ok());
     let between = between_requests_ns(totals, names);
     let recorded = (service + totals.turnaround.sum_ns() + thinking) as f64 + between;
     // Times are those of the arrivals: where a boundary of the phase lies in one, its part on the other side is set right.

@@ -244,7 +244,7 @@ const MIX: f64 = 0.02;
 
 fn mix(e: &Evidence<'_>) -> CheckFinding {
     let arrivals = e.totals.arrivals as f64;
-    if e.totals.arrivals < 1_000 || e.totals.failed() as f64 > arrivals * 0.01 || e.interrupted {
+    if e.totals.arrivals < 1_000 || e.totals.count_failed() as f64 > arrivals * 0.01 || e.interrupted {
         return None;
     }
     let done = |metric: usize| {
@@ -281,7 +281,7 @@ fn cache(e: &Evidence<'_>) -> CheckFinding {
     let local =
         seen.server.as_ref().is_some_and(|server| !server.in_pods) || e.phase.client.busy_share.is_none();
     let reads = e.phase.metrics.iter().any(|metric| !BLIND.contains(&metric.name.as_str()));
-    if !e.observations.on_disk || !local || !reads || e.totals.ok() < 1_000 {
+    if !e.observations.on_disk || !local || !reads || e.totals.count_ok() < 1_000 {
         return None;
     }
     // Others may read from the disk, too: what the store's own processes have fetched is no less than this many pages.

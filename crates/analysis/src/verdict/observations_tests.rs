@@ -22,15 +22,15 @@ fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
     for _ in 0..20_000 {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
-        interval.record(0, Outcome::Ok, 100_000, 100_000);
+        interval.record_ended(0, Outcome::Ok, 100_000, 100_000);
     }
     for _ in 0..failed {
         interval.arrivals += 1;
         interval.ended[Outcome::TimedOut as usize] += 1;
-        interval.record(0, Outcome::TimedOut, 100_000, 100_000);
+        interval.record_ended(0, Outcome::TimedOut, 100_000, 100_000);
     }
     let mut totals = Totals::new(1, Scale::Ns64);
-    totals.add(&interval);
+    totals.add_interval(&interval);
     let facts = PhaseFacts {
         name: "measure".into(),
         seconds: 60.0,
@@ -84,10 +84,10 @@ fn users_who_have_done_their_share_are_not_missed() {
         for _ in 0..10_000 {
             interval.arrivals += 1;
             interval.ended[Outcome::Ok as usize] += 1;
-            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+            interval.record_ended(0, Outcome::Ok, 1_000_000, 1_000_000);
         }
         let mut totals = Totals::new(1, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let client = Client { users, pipeline: 1, batch: 1, pinned: true, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds, client, ..PhaseFacts::default() };
         let phase = summarise_phase(facts, &["READ".to_owned()], &totals);
@@ -189,11 +189,11 @@ fn late_arrivals_are_blamed_on_who_made_them_late() {
         for _ in 0..10_000 {
             interval.arrivals += 1;
             interval.ended[Outcome::Ok as usize] += 1;
-            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+            interval.record_ended(0, Outcome::Ok, 1_000_000, 1_000_000);
             interval.lag.record(900_000);
         }
         let mut totals = Totals::new(1, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let client = Client { pinned: true, busy_share: Some(busy), ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
         let phase = summarise_phase(facts, &["READ".to_owned()], &totals);
@@ -213,12 +213,12 @@ fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
             for _ in 0..count {
                 interval.arrivals += 1;
                 interval.ended[Outcome::Ok as usize] += 1;
-                interval.record(metric, Outcome::Ok, ns, ns);
+                interval.record_ended(metric, Outcome::Ok, ns, ns);
                 interval.lag.record(600_000);
             }
         }
         let mut totals = Totals::new(2, Scale::Ns64);
-        totals.add(&interval);
+        totals.add_interval(&interval);
         let client = Client { pinned: true, busy_share: Some(0.1), ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
         let phase = summarise_phase(facts, &["READ".to_owned(), "SCAN".to_owned()], &totals);

@@ -114,7 +114,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
             );
             return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Usage(words)) };
         }
-        if control.stopping() {
+        if control.is_stopping() {
             return Ok(Exit::Interrupted);
         }
         std::thread::sleep(Duration::from_millis(50));

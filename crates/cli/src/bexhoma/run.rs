@@ -256,7 +256,7 @@ fn services(ready: &CheckedCommandLine, persistent: &PersistentServers, code: &s
     for set in persistent.sets() {
         // As it can be typed: the namespace and the context are the experiment's, which need not be kubectl's own.
         let asked = ready.plan.base.kubernetes.as_ref();
-        let way = asked.map_or("kubectl".into(), |asked| Kubectl::new(asked).typed());
+        let way = asked.map_or("kubectl".into(), |asked| Kubectl::new(asked).typed_words());
         let port = ready.plan.base.server.as_ref().and_then(|server| server.port).unwrap_or(6379);
         let _ = writeln!(out, "* {name}: `{way} port-forward service/{set}-client {port}`");
         if persistent.uris.iter().any(|uri| uri.contains('@')) {

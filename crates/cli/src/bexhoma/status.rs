@@ -106,7 +106,7 @@ fn components(results: &Path) -> String {
 /// The plan of a directory; `None` where its text is no longer one, or not the caller's own: what it names is asked, and kubectl
 /// is among that.
 fn planned(dir: &Path) -> Option<ExperimentPlan> {
-    dyno_localhost::trusted::directory(dir).ok()?;
+    dyno_localhost::trusted::check_directory(dir).ok()?;
     let text = files::read_to_string(&dir.join("experiment.yaml")).ok()?;
     read_plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
 }

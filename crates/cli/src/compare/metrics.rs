@@ -165,7 +165,7 @@ fn percentiles(
     let mut wanted: Vec<f64> =
         compared.iter().map(|(p, _)| *p).chain(shifts.iter().copied()).filter(|p| supported(*p)).collect();
     wanted.sort_by(f64::total_cmp);
-    let scales: Vec<Scale> = one.iter().chain(&other).map(|run| run.ok.scale()).collect();
+    let scales: Vec<Scale> = one.iter().chain(&other).map(|run| run.ok.bucket_scale()).collect();
     // Counts of other units cannot be added up.
     let alike = scales.windows(2).all(|pair| pair[0] == pair[1]);
     let drawn = Quantiles::draw_replicates(&one, &other, &wanted, args.seed);
@@ -205,7 +205,7 @@ fn percentiles(
 }
 
 fn merged(all: &[ArrivalLatency]) -> ArrivalLatency {
-    let mut sum = ArrivalLatency::new(all.first().map_or(Scale::Ns64, |run| run.ok.scale()));
+    let mut sum = ArrivalLatency::new(all.first().map_or(Scale::Ns64, |run| run.ok.bucket_scale()));
     all.iter().for_each(|one| sum.merge(one));
     sum
 }

@@ -8,7 +8,7 @@ use crate::log::verbose;
 use crate::terminal;
 use clap::Args;
 use dyno_experiment::{ListedJournal, ListedState, listed};
-use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, findings, profile};
+use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, find_profile, list_findings};
 use dyno_rundir::schema::Environment;
 use dyno_rundir::system::System;
 use dyno_types::bounded;
@@ -43,7 +43,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     if let Some(name) = &args.profile {
         return against(name, &read, args.json);
     }
-    let found = findings(&read);
+    let found = list_findings(&read);
     let unknown = read.unknown();
     let system = System::new(read.facts, read.volatile);
     if args.json {
@@ -83,7 +83,7 @@ fn print_json(value: &serde_json::Value) {
 }
 
 fn against(name: &str, read: &EnvironmentFacts, json: bool) -> Result<Exit, Failure> {
-    let Some(profile) = profile(name) else {
+    let Some(profile) = find_profile(name) else {
         let hint = dyno_types::suggest::hint(name, PROFILES.iter().map(|profile| profile.name));
         let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         return Err(Failure::Usage(format!("--profile {name}: known are {}{hint}", known.join(", "))));

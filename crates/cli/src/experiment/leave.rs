@@ -9,7 +9,7 @@ use dyno_engine::Control;
 use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::leave::LeftServers;
-use dyno_session::environment::environment;
+use dyno_session::environment::read_environment;
 use std::sync::Arc;
 
 /// Starts the servers of a plan of one cell and leaves them; the reports of what was loaded are written.
@@ -19,7 +19,7 @@ pub fn leave(
     control: Arc<Control>,
     (quiet, load): (bool, bool),
 ) -> Result<LeftServers, Failure> {
-    let environment = environment();
+    let environment = read_environment();
     let program = std::env::current_exe()?;
     let context = ExperimentContext {
         control,

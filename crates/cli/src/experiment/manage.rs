@@ -97,7 +97,7 @@ fn interrupt(pid: u32) -> Result<(), Failure> {
 
 /// Asks the process that is at work on an experiment to stop, and does not wait; false if there is none.
 pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
-    trusted::directory(path).map_err(|e| Failure::Usage(e.to_string()))?;
+    trusted::check_directory(path).map_err(|e| Failure::Usage(e.to_string()))?;
     verified_holder(path)?.map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
 }
 

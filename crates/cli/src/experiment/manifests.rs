@@ -4,8 +4,8 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, ExperimentPlan};
-use dyno_hosts::kubernetes::manifests::{shown, yaml};
-use dyno_hosts::kubernetes::rights::{role, role_for_kubelets};
+use dyno_hosts::kubernetes::manifests::{preview_manifests, to_yaml};
+use dyno_hosts::kubernetes::rights::{required_role, role_for_kubelets};
 use dyno_rundir::files;
 use serde_json::Value;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub fn write(plan: &ExperimentPlan, folder: &Path) -> Result<(), Failure> {
     let put = |name: &str, objects: &[Value]| put(&folder.join(name), objects);
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::Usage(format!("--manifests {}: {e}", folder.display())))?;
-    put("rbac.yaml", &role(first.namespace.as_deref()))?;
+    put("rbac.yaml", &required_role(first.namespace.as_deref()))?;
     match &first.namespace {
         Some(namespace) => put("rbac-kubelet.yaml", &role_for_kubelets(namespace))?,
         // It would be granted to another account.
@@ -42,13 +42,13 @@ pub fn write(plan: &ExperimentPlan, folder: &Path) -> Result<(), Failure> {
 
 /// Everything that a run would make.
 pub fn of_cell(spec: &Experiment, asked: &Kubernetes) -> Result<Vec<Value>, Failure> {
-    let made = shown(spec, asked).map_err(|e| Failure::Usage(e.to_string()))?;
+    let made = preview_manifests(spec, asked).map_err(|e| Failure::Usage(e.to_string()))?;
     Ok(std::iter::once(made.job).chain(made.others).collect())
 }
 
 /// Writes objects as YAML.
 pub fn put(path: &Path, objects: &[Value]) -> Result<(), Failure> {
-    let text = yaml(objects).map_err(|e| Failure::Internal(e.to_string()))?;
+    let text = to_yaml(objects).map_err(|e| Failure::Internal(e.to_string()))?;
     // Secrets are among them.
     let written = files::put_private(path, text.as_bytes());
     written.map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))

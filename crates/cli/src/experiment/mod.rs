@@ -36,7 +36,7 @@ use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_report::junit::of_experiment;
 use dyno_rundir::{Again, ExperimentDir, describe_progress};
-use dyno_session::environment::environment;
+use dyno_session::environment::read_environment;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
 use dyno_types::secret::{MASK, conceal};
@@ -157,7 +157,7 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     let outlets = args.live.outlets()?;
     // Relative paths are meant where they were typed; the directory's own must still be found there.
     let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
-    trusted::directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
+    trusted::check_directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
     if PersistentServers::of(&dir).map_err(Failure::usage)?.is_some() {
         let words =
             "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
@@ -277,7 +277,7 @@ pub fn carry_out(
     how: CarryOut<'_>,
 ) -> Result<Exit, Failure> {
     let CarryOut { quiet, json, outlets, junit, persistent } = how;
-    let environment = environment();
+    let environment = read_environment();
     let program = std::env::current_exe()?;
     let context = ExperimentContext {
         control,

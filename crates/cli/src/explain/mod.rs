@@ -174,7 +174,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     }
     missing.extend(history.describe_missing());
     if observed.is_none() {
-        let ok = run.phases.iter().any(|phase| phase.totals.ok() > 0);
+        let ok = run.phases.iter().any(|phase| phase.totals.count_ok() > 0);
         let why = if ok { "times are not known" } else { "no operation succeeded" };
         missing.push(format!("{why}: there is nothing to hold against a law"));
     }

@@ -150,7 +150,7 @@ impl Observer for Live {
                     p.elapsed_s,
                     rate.map_or(String::new(), |rate| format!("{}/s  ", Thousands(rate.round() as u64))),
                     percentiles(p.last),
-                    Thousands(p.so_far.failed()),
+                    Thousands(p.so_far.count_failed()),
                     lag(p.last),
                 ));
             }

@@ -28,7 +28,7 @@ const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 
 /// All successful response times together.
 pub(super) fn merged(totals: &Totals) -> Buckets {
-    let mut all = Buckets::new(totals.scale());
+    let mut all = Buckets::new(totals.slot_scale());
     for slot in totals.slots.iter().step_by(2).flatten() {
         all.merge(&slot.response);
     }
@@ -69,7 +69,7 @@ impl Phase {
 
     /// Operations of the last second, per second; `None` of one that did not last a second: the first or last of a phase.
     pub fn rate(&self, p: &PhaseProgress<'_>) -> Option<f64> {
-        p.whole.then_some(p.last.completed() as f64 * self.each)
+        p.whole.then_some(p.last.count_completed() as f64 * self.each)
     }
 
     /// Rate at which operations are due after so many seconds of the phase.
@@ -129,8 +129,8 @@ impl Phase {
         };
         lines.push(format!(
             "{} ok, {} failed{lag}",
-            Thousands((p.so_far.ok() as f64 * self.each).round() as u64),
-            Thousands(p.so_far.failed()),
+            Thousands((p.so_far.count_ok() as f64 * self.each).round() as u64),
+            Thousands(p.so_far.count_failed()),
         ));
         if p.phase == "measure" {
             lines.extend(self.thresholds(p, conditions));
@@ -178,7 +178,7 @@ fn distribution(all: &Buckets, room: usize) -> Vec<String> {
     if count == 0 {
         return Vec::new();
     }
-    let unit = all.scale().unit_ns();
+    let unit = all.bucket_scale().unit_ns();
     let (low, high) = (all.percentile_ns(1.0).max(1) as f64, all.percentile_ns(99.9).max(2) as f64);
     let end = |bin: usize| low * (high / low).powf((bin + 1) as f64 / BINS as f64);
     let mut counts = [0_u64; BINS + 1];

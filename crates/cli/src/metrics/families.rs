@@ -16,7 +16,7 @@ const BOUNDS: [f64; 19] = [
 impl MetricsOutlets {
     /// Everything as it is now.
     pub(super) fn families(&self) -> Vec<Family> {
-        let mut all = Families::with(&self.labels);
+        let mut all = Families::with_labels(&self.labels);
         self.of_run(&mut all);
         self.of_phases(&mut all);
         self.of_servers(&mut all);
@@ -26,23 +26,23 @@ impl MetricsOutlets {
     fn of_run(&self, all: &mut Families) {
         let one = SeriesValue::Number(1.0);
         all.begin("dyno_build_info", Gauge, "1", "The dyno that runs; always 1.");
-        all.add(&[("version", env!("CARGO_PKG_VERSION"))], None, one.clone());
+        all.add_series(&[("version", env!("CARGO_PKG_VERSION"))], None, one.clone());
         all.begin("dyno_run_info", Gauge, "1", "The run and its target; always 1.");
-        all.add(&[("run", &self.run), ("target", &self.target)], None, one.clone());
+        all.add_series(&[("run", &self.run), ("target", &self.target)], None, one.clone());
         let help = "The phase under way: preparing, load, warmup, measure or ended; always 1.";
         all.begin("dyno_phase_info", Gauge, "1", help);
-        all.add(&[("phase", &self.phase)], None, one);
+        all.add_series(&[("phase", &self.phase)], None, one);
         let help = "Users or connections of the phase under way.";
-        all.single(("dyno_users", Gauge, "1"), help, None, self.users as f64);
+        all.add_number(("dyno_users", Gauge, "1"), help, None, self.users as f64);
         if let Some(rate) = self.rate {
             let help = "Arrivals per second that the open loop begins with.";
-            all.single(("dyno_target_rate", Gauge, "1/s"), help, None, rate);
+            all.add_number(("dyno_target_rate", Gauge, "1/s"), help, None, rate);
         }
-        let (cpu, help) = (ProcessCpu::now().total_s(), "User and system CPU time of dyno, seconds.");
-        all.single(("process_cpu_seconds_total", Counter, "s"), help, self.process, cpu);
+        let (cpu, help) = (ProcessCpu::read_now().total_s(), "User and system CPU time of dyno, seconds.");
+        all.add_number(("process_cpu_seconds_total", Counter, "s"), help, self.process, cpu);
         if let Some(bytes) = peak_resident_bytes() {
             let help = "Largest resident memory of dyno so far, bytes.";
-            all.single(("dyno_peak_resident_bytes", Gauge, "By"), help, None, bytes as f64);
+            all.add_number(("dyno_peak_resident_bytes", Gauge, "By"), help, None, bytes as f64);
         }
     }
 
@@ -69,7 +69,7 @@ impl MetricsOutlets {
             }
             for (source, one) in of_kind {
                 // Since when a server has counted, it does not say.
-                families.add(
+                families.add_series(
                     &[("source", source), ("series", &one.name)],
                     None,
                     SeriesValue::Number(one.value),
@@ -86,7 +86,7 @@ impl MetricsOutlets {
                 // Outcome ok from the beginning, so that rates have a beginning.
                 for (outcome, count) in shown.filter(|(o, count)| *o == Outcome::Ok || **count > 0) {
                     let labels = [("phase", phase.as_str()), ("metric", metric), ("outcome", outcome.name())];
-                    all.add(&labels, Some(told.since), SeriesValue::Number(*count as f64));
+                    all.add_series(&labels, Some(told.since), SeriesValue::Number(*count as f64));
                 }
             }
         }
@@ -103,7 +103,7 @@ impl MetricsOutlets {
             all.begin(name, Counter, "1", help);
             for (phase, told) in &self.told {
                 let value = SeriesValue::Number(count(&told.totals) as f64);
-                all.add(&[("phase", phase)], Some(told.since), value);
+                all.add_series(&[("phase", phase)], Some(told.since), value);
             }
         }
         let help = "Replies by the clock that says when they arrived, where the kernel was asked.";
@@ -112,12 +112,12 @@ impl MetricsOutlets {
             let by = told.totals.stamps;
             for (clock, count) in [("kernel", by.kernel), ("client", by.client)] {
                 let value = SeriesValue::Number(count as f64);
-                all.add(&[("phase", phase), ("clock", clock)], Some(told.since), value);
+                all.add_series(&[("phase", phase), ("clock", clock)], Some(told.since), value);
             }
         }
         all.begin("dyno_backlog", Gauge, "1", "Longest queue of due arrivals so far.");
         for (phase, told) in &self.told {
-            all.add(&[("phase", phase)], None, SeriesValue::Number(told.totals.backlog as f64));
+            all.add_series(&[("phase", phase)], None, SeriesValue::Number(told.totals.backlog as f64));
         }
         self.latencies(all);
     }
@@ -135,7 +135,7 @@ impl MetricsOutlets {
                     let result = if slot % 2 == 0 { "ok" } else { "failed" };
                     let buckets = if response == 1 { &merged.response } else { &merged.service };
                     let labels = [("phase", phase.as_str()), ("metric", metric), ("result", result)];
-                    all.add(&labels, Some(told.since), histogram(buckets));
+                    all.add_series(&labels, Some(told.since), histogram(buckets));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl MetricsOutlets {
         for (name, help, of) in of_all {
             all.begin(name, FamilyKind::Histogram, "s", help);
             for (phase, told) in self.told.iter().filter(|(_, told)| of(&told.totals).count() > 0) {
-                all.add(&[("phase", phase)], Some(told.since), histogram(of(&told.totals)));
+                all.add_series(&[("phase", phase)], Some(told.since), histogram(of(&told.totals)));
             }
         }
     }
@@ -168,7 +168,7 @@ impl MetricsOutlets {
 
 /// Fine buckets into the classic ones; a fine bucket counts where its upper end is.
 fn histogram(buckets: &Buckets) -> SeriesValue {
-    let unit_s = buckets.scale().unit_ns() as f64 / 1e9;
+    let unit_s = buckets.bucket_scale().unit_ns() as f64 / 1e9;
     let mut up_to = BOUNDS.map(|bound| (bound, 0u64));
     for (bucket, count) in buckets.iter() {
         let seconds = (bucket_high(bucket) + 1) as f64 * unit_s;

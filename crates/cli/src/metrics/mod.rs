@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_engine::{Job, Pacing};
 use dyno_monitor::ProcessCpu;
-use dyno_monitor::prometheus::{MetricsServer, text};
+use dyno_monitor::prometheus::{MetricsServer, render_families};
 use dyno_push::Sender;
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
@@ -77,7 +77,7 @@ impl MetricsOutlets {
             phase: "preparing".into(),
             told: BTreeMap::new(),
             begun: (now, now),
-            process: ProcessCpu::began(),
+            process: ProcessCpu::start_time(),
             labels: Vec::new(),
             said: Vec::new(),
         };
@@ -108,7 +108,7 @@ impl MetricsOutlets {
         }
         let families = self.families();
         if let Some(exporter) = &self.exporter {
-            exporter.publish(text(&families));
+            exporter.publish_text(render_families(&families));
         }
         if due {
             self.receivers.push(families);
@@ -120,11 +120,11 @@ impl MetricsOutlets {
 fn listen(place: &str) -> Result<MetricsServer, Failure> {
     let port = place.strip_prefix(':').unwrap_or(place).parse::<u16>();
     let exporter = match port {
-        Ok(port) => MetricsServer::listen(&format!("127.0.0.1:{port}")),
-        Err(_) => MetricsServer::listen(place),
+        Ok(port) => MetricsServer::listen_on(&format!("127.0.0.1:{port}")),
+        Err(_) => MetricsServer::listen_on(place),
     };
     let exporter = exporter.map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))?;
-    terminal::note(&format!("metrics for Prometheus: http://{}/metrics", exporter.address()));
+    terminal::note(&format!("metrics for Prometheus: http://{}/metrics", exporter.listening_address()));
     Ok(exporter)
 }
 
@@ -151,7 +151,7 @@ impl Observer for MetricsOutlets {
     fn second(&mut self, p: &PhaseProgress<'_>) {
         self.phase = p.phase.to_owned();
         self.said.clone_from(&p.said);
-        let mut totals = Totals::new(self.metrics.len(), p.so_far.scale());
+        let mut totals = Totals::new(self.metrics.len(), p.so_far.slot_scale());
         totals.merge(p.so_far);
         // Virtual time may be ahead of the clock.
         let since = if p.phase == "warmup" { self.begun.0 } else { self.begun.1.min(SystemTime::now()) };

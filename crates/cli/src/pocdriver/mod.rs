@@ -193,7 +193,7 @@ fn send_the_rest(job: Job, opened: &dyn OpenTarget, control: &Arc<Control>) -> (
         return (bulks, None);
     }
     let mut sent = 0;
-    let ran = opened.run(job, control.clone(), &mut |second| sent += second.totals.ok());
+    let ran = opened.run(job, control.clone(), &mut |second| sent += second.totals.count_ok());
     (bulks - sent.min(bulks), ran.err().map(Failure::from))
 }
 

@@ -294,7 +294,7 @@ pub fn command() -> Vec<String> {
 
 /// The digest of this program, hexadecimal; none where it cannot be read.
 pub fn program() -> Option<String> {
-    dyno_hosts::remote::deploy::digest(&std::env::current_exe().ok()?).ok()
+    dyno_hosts::remote::deploy::file_digest(&std::env::current_exe().ok()?).ok()
 }
 
 /// Eight digits that no other run has.

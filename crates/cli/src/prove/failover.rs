@@ -217,7 +217,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     if plan.by == failover::Disruption::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
-    let work_dir = Temporary::proof().map_err(|e| Failure::Internal(e.to_string()))?;
+    let work_dir = Temporary::for_proof().map_err(|e| Failure::Internal(e.to_string()))?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run_directory::now();
@@ -230,7 +230,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
             terminal::note(&rounds::line(round));
         }
     };
-    let proof = failover::failover(&plan, work_dir.data(), &control, &mut on_round);
+    let proof = failover::failover(&plan, work_dir.data_folder(), &control, &mut on_round);
     let proof = proof.map_err(|error| match signals::interrupted() {
         true => Failure::Interrupted,
         false => error.into(),

@@ -36,7 +36,7 @@ impl UnderWay {
     pub fn begin(folder: &Path, uri: &str, plan: &IngestPlan) -> Result<Self, Failure> {
         let trouble = |e: std::io::Error| Failure::Internal(format!("{}: {e}", folder.display()));
         trusted::make_folder(folder).map_err(trouble)?;
-        trusted::directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
+        trusted::check_directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
         let held = lock(folder)?;
         let entry = LeftoverEntry { target: secret::without(uri), records: plan.record_recipe() };
         let text = serde_json::to_string_pretty(&entry)?;

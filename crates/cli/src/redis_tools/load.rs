@@ -121,7 +121,7 @@ impl Load<'_> {
             busy: conductor::busy(std::slice::from_ref(&job)),
         };
         let nodes = opened.as_ref().nodes().len();
-        let own = Arc::new(Control::below(control));
+        let own = Arc::new(Control::below_control(control));
         let mut patient = UnansweredGuard {
             observer,
             control: own.clone(),
@@ -134,7 +134,7 @@ impl Load<'_> {
             let ended = conductor.session.run_workers("measure", &[job], &mut patient)?;
             Ok(AppliedPhases { ended, pacing, rest: () })
         };
-        let has_given_up = || own.stopping() && !control.stopping();
+        let has_given_up = || own.is_stopping() && !control.is_stopping();
         let exit = |summary: &Summary, _: &_| match has_given_up() {
             true => {
                 let seconds = self.patience_s();
@@ -175,7 +175,7 @@ impl Observer for UnansweredGuard<'_> {
         self.is_answered |= answers > 0;
         self.silent_s = if answers == 0 { self.silent_s + 1 } else { 0 };
         if self.is_answered && self.silent_s >= self.limit_s {
-            self.control.abort();
+            self.control.abort_run();
         }
     }
 

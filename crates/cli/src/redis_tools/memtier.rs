@@ -101,14 +101,14 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
             Err(error) if !runs.is_empty() => failure = Some(error),
             Err(error) => return Err(error),
         }
-        if control.stopping() || failure.is_some() {
+        if control.is_stopping() || failure.is_some() {
             break;
         }
     }
     let mut text = if verify_only { String::new() } else { report(settings, &runs) };
     let verifies = settings.import.as_ref().is_some_and(|import| import.verify);
     let mut verified = None;
-    if verifies && failure.is_none() && !control.stopping() {
+    if verifies && failure.is_none() && !control.is_stopping() {
         match verify(settings, &commands, &control) {
             Ok((found, exit)) => {
                 text.push_str(&verification_report(found));
@@ -199,7 +199,7 @@ fn verify(
         let words = words.collect::<Vec<_>>().join("; ");
         terminal::error(&format!("{failed} keys do not hold what was written ({words})"));
     }
-    let exit = match (control.stopping(), failed) {
+    let exit = match (control.is_stopping(), failed) {
         (true, _) => Exit::Interrupted,
         (false, 0) => Exit::Ok,
         (false, _) => Exit::Invalid,
@@ -271,7 +271,7 @@ fn one(
     let run = MemtierRun {
         times_ms: (began, now_ms()),
         seconds: ended.finished.measured_ns as f64 / 1e9,
-        interrupted: control.stopping(),
+        interrupted: control.is_stopping(),
         kinds: watch.kinds(&ended.totals),
     };
     Ok((run, exit, clients))
@@ -376,7 +376,7 @@ fn counted(totals: &Totals, metrics: &[usize]) -> u64 {
 
 /// Service times of some metrics. Failed ones are left out where connections were lost: these have no time.
 fn latencies(totals: &Totals, metrics: &[usize]) -> Buckets {
-    let mut all = Buckets::new(totals.scale());
+    let mut all = Buckets::new(totals.slot_scale());
     for metric in metrics {
         let slots = &totals.slots[metric * 2..metric * 2 + 2];
         let kept = if lost(totals, &[*metric]) > 0 { &slots[..1] } else { slots };

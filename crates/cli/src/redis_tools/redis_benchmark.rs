@@ -60,7 +60,7 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
             };
             worst = if worst == Exit::Ok { applied.exit } else { worst };
             doubts.extend(applied.doubts);
-            if control.stopping() || applied.gave_up {
+            if control.is_stopping() || applied.gave_up {
                 break 'all;
             }
         }
@@ -68,7 +68,7 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
             break;
         }
     }
-    if control.stopping() {
+    if control.is_stopping() {
         say(&doubts);
         return Ok(worst);
     }
@@ -156,7 +156,7 @@ fn counted(totals: &Totals) -> u64 {
 fn latencies(totals: &Totals) -> Buckets {
     let lost = [Outcome::Disconnected, Outcome::Unreachable];
     let is_whole = lost.iter().all(|outcome| totals.ended[*outcome as usize] == 0);
-    let mut all = Buckets::new(totals.scale());
+    let mut all = Buckets::new(totals.slot_scale());
     let kept = totals.slots.iter().enumerate().filter(|(number, _)| is_whole || number % 2 == 0);
     kept.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| all.merge(&slot.service));
     all

@@ -139,7 +139,7 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
                 return Err(Failure::Usage(text));
             };
             let server = spawn_under(name, &program, Some(control));
-            let server = server.map_err(|e| match control.stopping() {
+            let server = server.map_err(|e| match control.is_stopping() {
                 true => Failure::Interrupted,
                 false => Failure::Usage(e.to_string()),
             })?;
@@ -151,8 +151,8 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
             Ok(ProvidedTarget { target, server: Some(server), _folder: None })
         }
         TargetKind::Sqlite => {
-            let folder = Temporary::store().map_err(|e| Failure::Internal(e.to_string()))?;
-            let path = folder.data().join("bench.sqlite");
+            let folder = Temporary::for_store().map_err(|e| Failure::Internal(e.to_string()))?;
+            let path = folder.data_folder().join("bench.sqlite");
             terminal::note(
                 "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
             );
@@ -228,7 +228,7 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     let target = plan.target.clone();
     let apply = |conductor: &mut Conductor<'_>| {
         let mut metrics = metrics(outlets, &target, conductor)?;
-        if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
+        if let Some(writer) = conductor.session.run_writer().filter(|_| args.web || args.open) {
             serve::show_live_page(writer.run_path(), args.open)?;
         }
         let session = &mut conductor.session;
@@ -254,7 +254,7 @@ fn metrics(
     target: &str,
     conductor: &mut Conductor<'_>,
 ) -> Result<Option<MetricsOutlets>, Failure> {
-    let writer = conductor.session.writer();
+    let writer = conductor.session.run_writer();
     let name = writer.and_then(|w| w.run_path().file_name()).map(|name| name.to_string_lossy().into_owned());
     MetricsOutlets::open(outlets, name.unwrap_or_else(now), target.to_owned())
 }
@@ -289,7 +289,7 @@ fn phases(
         if signals::interrupted() {
             return Ok(loaded);
         }
-        let missing = records.saturating_sub(loaded.totals.ok());
+        let missing = records.saturating_sub(loaded.totals.count_ok());
         if missing > 0 {
             let first =
                 loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));

@@ -11,7 +11,7 @@ use dyno_config::settings::{PropertySettings, Source};
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Job, Pacing};
-use dyno_session::presence::remove;
+use dyno_session::presence::remove_records;
 use dyno_session::work::{Work, read_as};
 use dyno_types::Refused;
 use dyno_types::units::{Rate, counted};
@@ -71,7 +71,7 @@ impl Resolved {
             && self.run.experiment.phases.load.when == When::Always
             && self.run.experiment.workload.ycsb.is_some()
         {
-            remove(opened, &self.measure_job()?.workload, control)?;
+            remove_records(opened, &self.measure_job()?.workload, control)?;
         }
         Ok(())
     }

@@ -118,7 +118,7 @@ fn carry_out(program: &Path, words: &[String], control: &Control) -> std::io::Re
         if let Some(status) = turn.try_wait()? {
             break status.code();
         }
-        let asked = usize::from(control.stopping()) + usize::from(control.aborting());
+        let asked = usize::from(control.is_stopping()) + usize::from(control.is_aborting());
         if passed_on < asked {
             passed_on += 1;
             interrupt(&turn)?;

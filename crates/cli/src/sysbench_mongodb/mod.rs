@@ -168,7 +168,9 @@ impl SysbenchCommand<'_> {
         let is_load = |ended: &EndedPhase| ended.phase.name == "load";
         let exit = |summary: &Summary, applied: &AppliedPhases<()>| match summary.status {
             // A load has to bring the records in, however short it is.
-            Status::Complete if is_load(&applied.ended) && applied.ended.totals.failed() == 0 => Exit::Ok,
+            Status::Complete if is_load(&applied.ended) && applied.ended.totals.count_failed() == 0 => {
+                Exit::Ok
+            }
             Status::Complete if is_load(&applied.ended) => Exit::Invalid,
             _ => exit(summary),
         };
@@ -232,7 +234,7 @@ impl SysbenchCommand<'_> {
 
     /// Batches that failed, with the server's words.
     fn complain(&self, ended: &EndedPhase) {
-        let failed = ended.totals.failed();
+        let failed = ended.totals.count_failed();
         if failed > 0 {
             let words: Vec<&str> = ended.phase.errors.values().map(String::as_str).collect();
             terminal::warn(&format!(

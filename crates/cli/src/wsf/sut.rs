@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
 use dyno_compat_wsf::folder::CONFIG;
 use dyno_rundir::files;
-use dyno_session::environment::system;
+use dyno_session::environment::read_system;
 use std::path::PathBuf;
 
 const FACTS: &str = "sutinfo.json";
@@ -29,7 +29,7 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
         experiment::ready(&experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?)?;
         let sut_dir = folder(args, one);
         std::fs::create_dir_all(&sut_dir)?;
-        let facts = serde_json::json!({ "system": system() });
+        let facts = serde_json::json!({ "system": read_system() });
         files::put_file(&sut_dir.join(FACTS), format!("{facts:#}\n").as_bytes())?;
         files::put_file(&sut_dir.join(CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
         terminal::note(&format!("{}: this host has what the test needs", sut_dir.display()));
@@ -48,7 +48,7 @@ pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
             let words = "was not prepared; --prepare-sut does that";
             return Err(Failure::Usage(format!("--reuse-sut: {}: {words}", path.display())));
         }
-        for change in doctor::load(&path)?.list_differences(&system()) {
+        for change in doctor::load(&path)?.list_differences(&read_system()) {
             let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
             terminal::warn(&format!(
                 "{}.{} has changed since the host was prepared: {} -> {}",

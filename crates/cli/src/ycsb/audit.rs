@@ -30,7 +30,7 @@ pub(super) fn take(
         timeout_ns: job.timeout_ns,
         seed: job.seed,
         drain_ns: job.drain_ns,
-        ..Job::of(
+        ..Job::closed_loop(
             count.clone(),
             job.users,
             End { operations: Some(count.count_accounts()), duration_ns: None },

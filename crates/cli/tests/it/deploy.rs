@@ -113,7 +113,7 @@ fn rights(role: &Value) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn the_role_is_what_dyno_says_that_it_needs() {
     let kept = documents("deploy/kubernetes/rbac.yaml");
-    assert_eq!(kept, dyno_hosts::kubernetes::rights::role(None));
+    assert_eq!(kept, dyno_hosts::kubernetes::rights::required_role(None));
     assert!(!kept[1].to_string().contains('*'));
 }
 
@@ -183,7 +183,7 @@ fn needed(verb: &str, what: &str, selects: bool) -> Vec<(String, &'static str)> 
 fn every_command_has_its_right() {
     let command = regex_lite::Regex::new(COMMAND).unwrap();
     let kind = regex_lite::Regex::new(KIND).unwrap();
-    let role = rights(&dyno_hosts::kubernetes::rights::role(None)[1]);
+    let role = rights(&dyno_hosts::kubernetes::rights::required_role(None)[1]);
     let (mut used, mut commands) = (BTreeSet::new(), 0);
     for (path, text) in sources() {
         let constant = |name: &str| {

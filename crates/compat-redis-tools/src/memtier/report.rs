@@ -78,7 +78,7 @@ pub(super) fn histogram(all: &[&Buckets]) -> Histogram<u64> {
 /// Latencies in microseconds, from the first to the second, with so many digits.
 pub(super) fn histogram_of((least, most, digits): (u64, u64, u8), all: &[&Buckets]) -> Histogram<u64> {
     let of = |buckets: &Buckets| {
-        let unit = buckets.scale().unit_ns();
+        let unit = buckets.bucket_scale().unit_ns();
         let us = move |bucket| (bucket_high(bucket) * unit + unit - 1) / 1_000;
         buckets.iter().map(move |(bucket, count)| (us(bucket), count)).collect::<Vec<_>>()
     };

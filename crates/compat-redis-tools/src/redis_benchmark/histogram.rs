@@ -36,7 +36,7 @@ impl Latencies {
     /// Latencies of operations, each of which is counted `times` times.
     pub fn new(buckets: &Buckets, digits: u8, times: u64) -> Self {
         let mut all = histogram(LEAST, GREATEST, digits);
-        let unit_ns = buckets.scale().unit_ns();
+        let unit_ns = buckets.bucket_scale().unit_ns();
         for (bucket, count) in buckets.iter() {
             let us = bucket_high(bucket).saturating_mul(unit_ns) / 1_000;
             all.saturating_record_n(us.min(GREATEST), count * times);

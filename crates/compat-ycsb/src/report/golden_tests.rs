@@ -157,13 +157,13 @@ fn sampled(records: &[(&str, u64, u64)], epoch_ms: u64) -> (Vec<String>, Totals)
     for (i, (name, done_ms, us)) in records.iter().enumerate() {
         let metric = names.iter().position(|n| n == name).unwrap() as u16;
         let (service_ns, outcome) = (us * 1_000 + 7, Outcome::Ok);
-        counts.record(metric, outcome, service_ns, service_ns);
+        counts.record_ended(metric, outcome, service_ns, service_ns);
         let done_ns = (done_ms - epoch_ms) * 1_000_000 + i as u64;
         counts.samples.push(RawSample { metric, outcome, done_ns, service_ns, response_ns: service_ns });
     }
     let mut totals = Totals::new(names.len(), Scale::Micros);
     totals.ended[Outcome::Ok as usize] = records.iter().filter(|r| r.0 != "CLEANUP").count() as u64;
-    totals.add(&counts);
+    totals.add_interval(&counts);
     (names, totals)
 }
 
@@ -347,7 +347,7 @@ fn order_is_that_of_the_samples() {
         let mut counts = dyno_record::ThreadInterval::new(names.len(), Scale::Micros);
         for metric in 0..names.len() as u16 {
             let outcome = Outcome::Ok;
-            counts.record(metric, outcome, 5_000, 5_000);
+            counts.record_ended(metric, outcome, 5_000, 5_000);
             counts.samples.push(RawSample {
                 metric,
                 outcome,
@@ -357,7 +357,7 @@ fn order_is_that_of_the_samples() {
             });
         }
         let mut totals = Totals::new(names.len(), Scale::Micros);
-        totals.add(&counts);
+        totals.add_interval(&counts);
         let metrics = metrics(&names, &totals, UNIX_EPOCH, &options, options.interval(true, true));
         let lines = report(&Overall::of(&totals, 1, 1), &metrics, &options, true).unwrap();
         let label = |l: &Line| format!("{} {}", l.metric, l.measurement);

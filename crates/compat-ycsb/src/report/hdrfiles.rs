@@ -203,6 +203,6 @@ mod tests {
         let mut bad = HdrFiles::new(&options(&bad), TimeZone::UTC);
         let error = bad.interval(&metrics(&[("READ", 1)]), UNIX_EPOCH, UNIX_EPOCH).unwrap_err();
         assert!(error.to_string().starts_with("/nowhere/x-READ.hdr: "), "{error}");
-        assert_eq!(metrics(&[("READ", 1)]).list[0].buckets.scale(), Scale::Micros);
+        assert_eq!(metrics(&[("READ", 1)]).list[0].buckets.bucket_scale(), Scale::Micros);
     }
 }

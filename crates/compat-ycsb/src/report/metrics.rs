@@ -116,7 +116,7 @@ pub fn metrics(
     options: &MeasurementOptions,
     interval: Interval,
 ) -> Metrics {
-    assert_eq!(totals.scale(), Scale::Micros, "YCSB reports microseconds");
+    assert_eq!(totals.slot_scale(), Scale::Micros, "YCSB reports microseconds");
     // A dropped operation has an outcome but no latency, and so no sample.
     let recorded: u64 = totals.slots.iter().flatten().map(|slot| slot.service.count()).sum();
     let samples = totals.samples.len() as u64 == recorded;
@@ -201,7 +201,7 @@ fn whole<'a>(name: &str, metric: usize, totals: &'a Totals) -> Option<Series<'a>
 /// threads do not know of them.
 fn without_unsent(metric: usize, totals: &Totals) -> [u64; Outcome::COUNT] {
     let mut counts = totals.outcomes[metric];
-    counts[Outcome::Aborted as usize] -= totals.unsent(metric);
+    counts[Outcome::Aborted as usize] -= totals.unsent_operations(metric);
     counts
 }
 

@@ -18,14 +18,14 @@ fn totals(records: &[(&str, Outcome, u64, u64)], samples: bool) -> (Vec<String>,
     for (i, &(name, outcome, service, response)) in records.iter().enumerate() {
         let metric = names.iter().position(|n| n == name).unwrap() as u16;
         let (service_ns, response_ns) = (service * 1_000 + 999, response * 1_000 + 1);
-        counts.record(metric, outcome, service_ns, response_ns);
+        counts.record_ended(metric, outcome, service_ns, response_ns);
         if samples {
             let done_ns = (i as u64 + 1) * 1_000_000;
             counts.samples.push(RawSample { metric, outcome, done_ns, service_ns, response_ns });
         }
     }
     let mut totals = Totals::new(names.len(), Scale::Micros);
-    totals.add(&counts);
+    totals.add_interval(&counts);
     (names, totals)
 }
 

@@ -26,7 +26,7 @@ impl Overall {
     /// Counts the operations of `totals`. What was dropped or aborted was never done.
     pub fn of(totals: &Totals, run_ms: u64, load_ms: u64) -> Overall {
         let undone = totals.ended[Outcome::Dropped as usize] + totals.ended[Outcome::Aborted as usize];
-        Overall { run_ms, load_ms, operations: totals.ended_total() - undone, successes: totals.ok() }
+        Overall { run_ms, load_ms, operations: totals.ended_total() - undone, successes: totals.count_ok() }
     }
 
     /// YCSB's throughput, operations per second.

@@ -211,10 +211,10 @@ mod tests {
         let metrics = |metric: Option<u16>, interval| {
             let mut counts = dyno_record::ThreadInterval::new(2, Scale::Micros);
             if let Some(metric) = metric {
-                counts.record(metric, Outcome::Ok, 88_000, 90_000);
+                counts.record_ended(metric, Outcome::Ok, 88_000, 90_000);
             }
             let mut totals = Totals::new(2, Scale::Micros);
-            totals.add(&counts);
+            totals.add_interval(&counts);
             crate::report::metrics::metrics(&names, &totals, UNIX_EPOCH, &options(&[]), interval)
         };
         let at: Timestamp = "2026-11-21T03:30:18.417Z".parse().unwrap();

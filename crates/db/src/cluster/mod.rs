@@ -43,7 +43,7 @@ impl ProcessGroup<'_> {
         loop {
             match step() {
                 Ok(()) => return Ok(()),
-                Err(why) if self.control.is_some_and(Control::stopping) => return Err(why),
+                Err(why) if self.control.is_some_and(Control::is_stopping) => return Err(why),
                 Err(why) if begun.elapsed() > patience => {
                     return Err(ClusterError::Late { patience, source: Box::new(why) });
                 }
@@ -58,7 +58,7 @@ impl ProcessGroup<'_> {
     /// Names the first process and the topology.
     pub fn take_step(&self, step: impl FnOnce(&Self) -> Result<(), ClusterError>) -> Result<(), LocalError> {
         let failed =
-            |why| LocalError::failed(format!("{} {:?}", self.nodes[0].name, self.spec.topology), why);
+            |why| LocalError::failed_step(format!("{} {:?}", self.nodes[0].name, self.spec.topology), why);
         if self.spec.topology == Topology::Single { Ok(()) } else { step(self).map_err(failed) }
     }
 }
@@ -77,7 +77,7 @@ pub fn with_all(
     if groups.iter().all(|group| group.spec.topology == Topology::Single) {
         return Ok(());
     }
-    let stopping = || control.is_some_and(Control::stopping);
+    let stopping = || control.is_some_and(Control::is_stopping);
     let formed = std::thread::scope(|scope| {
         let forming = scope.spawn(|| groups.iter().try_for_each(|group| group.take_step(&step)));
         while !forming.is_finished() {

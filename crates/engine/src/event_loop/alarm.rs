@@ -18,12 +18,12 @@ pub(super) struct Alarm {
 
 impl Alarm {
     /// When to ask to be woken in order to be awake at `until`.
-    pub fn ask(&self, until_ns: u64) -> u64 {
+    pub fn wake_time(&self, until_ns: u64) -> u64 {
         until_ns.saturating_sub(self.early_ns)
     }
 
     /// A sleep that was to end at `asked` ended at `woken`.
-    pub fn woke(&mut self, asked_ns: u64, woken_ns: u64) {
+    pub fn note_wake(&mut self, asked_ns: u64, woken_ns: u64) {
         if woken_ns.saturating_sub(asked_ns) > self.early_ns {
             self.early_ns = (self.early_ns + STEP_NS).min(LONGEST_NS);
         } else {
@@ -39,20 +39,20 @@ mod tests {
     #[test]
     fn the_median_lateness_is_learnt_and_bounded() {
         let mut alarm = Alarm::default();
-        assert_eq!(alarm.ask(100_000), 100_000);
+        assert_eq!(alarm.wake_time(100_000), 100_000);
         for i in 0..3_000u64 {
             // 20, 30 or 40 microseconds late.
-            alarm.woke(0, 20_000 + 10_000 * (i % 3));
+            alarm.note_wake(0, 20_000 + 10_000 * (i % 3));
         }
         assert!((28_000..32_000).contains(&alarm.early_ns), "{}", alarm.early_ns);
         for _ in 0..3_000 {
-            alarm.woke(0, 1_000_000_000);
+            alarm.note_wake(0, 1_000_000_000);
         }
         assert_eq!(alarm.early_ns, LONGEST_NS);
         // A clock that is never late (virtual time) asks for nothing.
         for _ in 0..3_000 {
-            alarm.woke(5, 5);
+            alarm.note_wake(5, 5);
         }
-        assert_eq!(alarm.ask(100_000), 100_000);
+        assert_eq!(alarm.wake_time(100_000), 100_000);
     }
 }

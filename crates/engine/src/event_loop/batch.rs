@@ -22,7 +22,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Open loop: arrivals that are due as well join the one that has just begun.
     pub(super) fn fill_open(&mut self, leader: u32, user: u32, now: u64) {
         for _ in 1..self.operations.batch {
-            let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek()) else { return };
+            let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek_arrival()) else {
+                return;
+            };
             let intended = self.clock.epoch_ns + due;
             if index >= self.dispatcher.index_end || intended >= self.clock.end_ns || intended > now {
                 return;

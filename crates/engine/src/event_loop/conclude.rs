@@ -27,9 +27,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     let under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
                     begun_ns = under_way.map(|op| op.begun_ns).min().unwrap_or(begun_ns);
                 }
-                self.recorder.succeeded(begun_ns, now);
+                self.recorder.note_success(begun_ns, now);
             }
-            _ if outcome.is_unanswered() => self.recorder.unanswered(op.begun_ns),
+            _ if outcome.is_unanswered() => self.recorder.note_unanswered(op.begun_ns),
             _ => {}
         }
         let op = &mut self.operations.ops[id as usize];
@@ -65,7 +65,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.remember(outcome, &words);
         }
         if !warm_but_late {
-            self.recorder.now.record(request.metric, outcome, service_ns, response_ns);
+            self.recorder.now.record_ended(request.metric, outcome, service_ns, response_ns);
             if self.dispatcher.schedule.is_some() && outcome.is_ok() {
                 self.recorder.now.record_server(request.metric, server_ns);
             }
@@ -99,7 +99,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn try_again(&mut self, id: u32, outcome: Outcome, now: u64) -> bool {
         let op = &mut self.operations.ops[id as usize];
         let Some(retry) = self.shared.job.retry.filter(|r| op.attempts < r.limit) else { return false };
-        let over = outcome == Outcome::Aborted || self.shared.control.stopping();
+        let over = outcome == Outcome::Aborted || self.shared.control.is_stopping();
         if op.request.verb != dyno_types::Verb::Insert || over {
             return false;
         }

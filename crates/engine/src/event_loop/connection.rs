@@ -47,10 +47,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 Some((outcome, text)) => return failed(outcome, text),
                 None => {}
             }
-            if self.shared.control.stopping() {
+            if self.shared.control.is_stopping() {
                 return failed(Outcome::Aborted, "interrupted while connecting".into());
             }
-            if patience.look(self.net.now()) == 0 {
+            if patience.count_wait(self.net.now()) == 0 {
                 return failed(Outcome::Unreachable, "no answer to the connection attempt in time".into());
             }
         }
@@ -91,7 +91,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 c.state = State::Opening { since_ns: now };
                 self.pool.unsettled += 1;
                 // A limit on what this process may open says nothing of the server.
-                let own = OutOfFiles::behind(&error).is_some();
+                let own = OutOfFiles::limit_behind(&error).is_some();
                 self.lose(id, if own { Outcome::Aborted } else { Outcome::Unreachable }, &text);
             }
         }
@@ -318,7 +318,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             {
                 if open_loop {
                     interval.lag.record(late_ns);
-                    self.dispatcher.induced.sent(stamp, stamp.saturating_sub(op.ready_ns));
+                    self.dispatcher.induced.note_sent(stamp, stamp.saturating_sub(op.ready_ns));
                 } else {
                     interval.turnaround.record(late_ns);
                 }

@@ -16,7 +16,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.renew_pass();
         let now = self.net.now();
         self.end_warmup(now);
-        if self.shared.control.stopping() {
+        if self.shared.control.is_stopping() {
             self.stop_issuing(now);
         }
         while let Some(&Reverse((at, user))) = self.dispatcher.resting.peek() {
@@ -83,7 +83,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let limit_ns = self.clock.end_ns.min(now.saturating_add(1));
         self.count_due(limit_ns);
         loop {
-            let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek()) else { return };
+            let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek_arrival()) else {
+                return;
+            };
             let intended = self.clock.epoch_ns + due;
             if intended >= self.clock.end_ns {
                 return self.time_is_over(now, self.clock.end_ns);
@@ -95,7 +97,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             }
             let waited = intended <= self.dispatcher.starved_ns;
-            let outlasts_end = self.shared.job.queue.outlasts_end && !self.shared.control.stopping();
+            let outlasts_end = self.shared.job.queue.outlasts_end && !self.shared.control.is_stopping();
             if waited && now >= self.clock.end_ns && !outlasts_end {
                 self.abandon_queue(Outcome::Aborted);
                 return self.time_is_over(now, self.clock.end_ns);
@@ -135,11 +137,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn count_due(&mut self, until_ns: u64) {
         let Some(due) = &mut self.dispatcher.due else { return };
         loop {
-            let (index, at) = due.peek();
+            let (index, at) = due.peek_arrival();
             if self.clock.epoch_ns + at >= until_ns || index >= self.dispatcher.index_end {
                 break;
             }
-            due.advance();
+            due.advance_arrival();
             self.dispatcher.backlog += 1;
         }
         if self.dispatcher.index_end != u64::MAX {
@@ -154,7 +156,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// An arrival that will not be sent.
     fn drop_arrival(&mut self, index: u64, intended: u64, outcome: Outcome) {
-        self.recorder.unanswered(intended);
+        self.recorder.note_unanswered(intended);
         let interval = &mut self.recorder.now;
         let kind = self.shared.job.workload.draw(index).kind as usize;
         if intended < self.clock.measure_ns && self.clock.measuring {
@@ -184,7 +186,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Ends every arrival that is due and still waits.
     pub(super) fn abandon_queue(&mut self, outcome: Outcome) {
         while self.dispatcher.backlog > 0 {
-            let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek()) else { return };
+            let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek_arrival()) else {
+                return;
+            };
             // One of the warm-up is counted by no outcome.
             if outcome == Outcome::Dropped && self.clock.epoch_ns + due >= self.clock.measure_ns {
                 self.recorder.now.undrained += 1;

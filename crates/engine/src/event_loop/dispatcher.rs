@@ -65,7 +65,7 @@ impl Dispatcher {
     /// Goes on to the next arrival.
     pub(super) fn advance_schedule(&mut self) {
         if let Some(schedule) = &mut self.schedule {
-            schedule.advance();
+            schedule.advance_arrival();
         }
         self.backlog = self.backlog.saturating_sub(1);
     }

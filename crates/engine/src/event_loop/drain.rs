@@ -64,11 +64,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.clock.issued_all {
             return Ok(());
         }
-        if self.shared.control.aborting() {
+        if self.shared.control.is_aborting() {
             self.abandon(now);
             return Ok(());
         }
-        if self.clock.drain.counted && self.shared.control.stopping() {
+        if self.clock.drain.counted && self.shared.control.is_stopping() {
             self.time_is_over(now, now);
         }
         if now < self.clock.drain.until_ns {

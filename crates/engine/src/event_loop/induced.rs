@@ -27,7 +27,7 @@ impl Induced {
     /// Something was sent at `now`, so long after it was due and had a place. Not after a client would have sent it that is never
     /// late: one lag would explain the next, and all that a slow server does.
     #[inline]
-    pub fn sent(&mut self, now: u64, lag_ns: u64) {
+    pub fn note_sent(&mut self, now: u64, lag_ns: u64) {
         if lag_ns < LAG_NS {
             return;
         }
@@ -82,7 +82,7 @@ mod tests {
             at += MS;
             assert_eq!(induced.part_ns(0, at, 3 * MS), 0);
         }
-        induced.sent(at, 9 * MS);
+        induced.note_sent(at, 9 * MS);
         assert_eq!(induced.part_ns(0, at, 30 * MS), 0, "no lag to speak of");
     }
 
@@ -94,14 +94,14 @@ mod tests {
             at += MS;
             induced.part_ns(0, at, 3 * MS);
         }
-        induced.sent(at, 20 * MS);
+        induced.note_sent(at, 20 * MS);
         let parts = [1, 3, 10, 23, 500].map(|ms| induced.part_ns(0, at, ms * MS) / MS);
         // Nothing of the usual time, and no more than the lag.
         assert_eq!(parts, [0, 0, 7, 20, 20]);
         assert_eq!(induced.part_ns(0, at + 999 * MS, 10 * MS), 7 * MS);
         assert_eq!(induced.part_ns(0, at + 1_000 * MS, 30 * MS), 0);
         // Whose usual time is not known has no part.
-        induced.sent(at + 1_000 * MS, 20 * MS);
+        induced.note_sent(at + 1_000 * MS, 20 * MS);
         assert_eq!(induced.part_ns(1, at + 1_000 * MS, 30 * MS), 0);
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut induced = Induced::new(1);
         (1..100).for_each(|ms| assert_eq!(induced.part_ns(0, ms * MS, 3 * MS), 0));
         // Late by 20 ms: it was due at 100.
-        induced.sent(120 * MS, 20 * MS);
+        induced.note_sent(120 * MS, 20 * MS);
         assert_eq!([99, 100].map(|due| induced.part_ns(0, due * MS, 30 * MS) / MS), [0, 20]);
     }
 

@@ -90,7 +90,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 break;
             }
             let rest = self.net.now();
-            self.recorder.worked(rest);
+            self.recorder.note_work(rest);
             self.recorder.now.busy_ns += rest.saturating_sub(now);
             now = self.sleep(rest)?;
         }
@@ -161,10 +161,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.dispatcher.schedule = Some(schedule);
             if let Some(operations) = job.end.operations {
                 let mut whole = Schedule::new(profile.clone(), *process, job.seed, 0, 1);
-                while whole.peek().1 < job.warmup_ns {
-                    whole.advance();
+                while whole.peek_arrival().1 < job.warmup_ns {
+                    whole.advance_arrival();
                 }
-                self.dispatcher.index_end = whole.peek().0 + operations;
+                self.dispatcher.index_end = whole.peek_arrival().0 + operations;
                 due.end_before(self.dispatcher.index_end);
             }
             self.dispatcher.due = Some(due);
@@ -176,23 +176,26 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn sleep(&mut self, now: u64) -> io::Result<u64> {
         let until = self.wake_ns(now);
         let woken = self.sleep_until(now, until)?;
-        self.recorder.woke(until, woken);
+        self.recorder.note_wake(until, woken);
         Ok(woken)
     }
 
     fn sleep_until(&mut self, now: u64, until: u64) -> io::Result<u64> {
-        let for_arrival =
-            self.dispatcher.schedule.as_ref().is_some_and(|s| until == self.clock.epoch_ns + s.peek().1);
+        let for_arrival = self
+            .dispatcher
+            .schedule
+            .as_ref()
+            .is_some_and(|s| until == self.clock.epoch_ns + s.peek_arrival().1);
         // Virtual time goes on only while it is waited for.
         if !for_arrival || N::VIRTUAL {
             self.net.wait(now, until, &mut self.pool.ready)?;
             return Ok(self.net.now());
         }
-        let asked = self.clock.alarm.ask(until);
+        let asked = self.clock.alarm.wake_time(until);
         self.net.wait(now, asked, &mut self.pool.ready)?;
         let mut woken = self.net.now();
         if asked > now && self.pool.ready.is_empty() {
-            self.clock.alarm.woke(asked, woken);
+            self.clock.alarm.note_wake(asked, woken);
         }
         while woken < until && self.pool.ready.is_empty() {
             self.net.wait(woken, woken, &mut self.pool.ready)?;
@@ -234,7 +237,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.clock.issued_all {
             match &self.dispatcher.schedule {
                 Some(schedule) if !self.dispatcher.idle.is_empty() => {
-                    until = until.min(self.clock.epoch_ns + schedule.peek().1)
+                    until = until.min(self.clock.epoch_ns + schedule.peek_arrival().1)
                 }
                 Some(_) => {}
                 None if !self.dispatcher.idle.is_empty() => until = now,

@@ -10,9 +10,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let shared = &self.shared;
         if !self.dispatcher.per_user {
             return if self.clock.measuring {
-                self.dispatcher.block.measured(&shared.claims)
+                self.dispatcher.block.claim_measured(&shared.claims)
             } else {
-                Some(self.dispatcher.block.warm(&shared.claims))
+                Some(self.dispatcher.block.claim_warm(&shared.claims))
             };
         }
         let job = &shared.job;

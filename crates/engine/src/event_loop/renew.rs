@@ -79,7 +79,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn nothing_left(&self, user: u32) -> bool {
         self.clock.issued_all
             || match &self.dispatcher.schedule {
-                Some(schedule) => schedule.peek().0 >= self.dispatcher.index_end,
+                Some(schedule) => schedule.peek_arrival().0 >= self.dispatcher.index_end,
                 None => self.dispatcher.per_user && !self.has_quota(user),
             }
     }

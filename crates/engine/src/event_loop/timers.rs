@@ -30,7 +30,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let number = (now - self.clock.epoch_ns) / interval_ns;
             match N::VIRTUAL {
                 true => self.recorder.swap_waiting(number, !self.clock.measuring),
-                false => self.recorder.swap(number, !self.clock.measuring),
+                false => self.recorder.swap_interval(number, !self.clock.measuring),
             }
             self.clock.next_swap_ns = self.clock.epoch_ns + (number + 1) * interval_ns;
         }

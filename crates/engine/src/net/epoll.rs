@@ -31,7 +31,7 @@ pub struct Epoll {
 impl Epoll {
     /// A new epoll; with `spin` it never sleeps. Arrivals by these cards are stamped by their clocks.
     pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool, cards: &Cards) -> io::Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| OutOfFiles::named(e.into()))?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| OutOfFiles::name_limit(e.into()))?;
         Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin, clocks: Clocks::new(cards) })
     }
 

@@ -44,7 +44,7 @@ impl CardClock {
 
     /// Both clocks now.
     pub(super) fn read(&self) -> ClockReading {
-        ClockReading::of(|| clock_gettime_dynamic(DynamicClockId::Dynamic(self.device.as_fd())).ok())
+        ClockReading::read_with(|| clock_gettime_dynamic(DynamicClockId::Dynamic(self.device.as_fd())).ok())
     }
 }
 
@@ -54,7 +54,7 @@ pub struct Cards(pub(super) Vec<(IpAddr, Arc<CardClock>)>);
 
 impl Cards {
     /// The clocks of all cards by which these endpoints are reached. No packet is sent, and no card is set up.
-    pub fn towards(endpoints: &[Endpoint]) -> Result<Self, Refused> {
+    pub fn clocks_towards(endpoints: &[Endpoint]) -> Result<Self, Refused> {
         let mut cards: Vec<(IpAddr, Arc<CardClock>)> = Vec::new();
         for endpoint in endpoints {
             let refused = |why: &dyn std::fmt::Display| {
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn a_card_without_a_clock_is_refused_with_its_name() {
         let to = |address: &str| Endpoint::Tcp { host: "x".into(), address: address.parse().unwrap() };
-        let why = Cards::towards(&[to("127.0.0.1:6379")]).unwrap_err().0;
+        let why = Cards::clocks_towards(&[to("127.0.0.1:6379")]).unwrap_err().0;
         assert!(why.contains("lo has no clock of its own") && why.contains("--stamps kernel"), "{why}");
-        let why = Cards::towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().0;
+        let why = Cards::clocks_towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().0;
         assert!(why.contains("Unix socket"), "{why}");
         // The driver of the loopback answers: what is asked is understood.
         let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };

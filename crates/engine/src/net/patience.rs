@@ -16,7 +16,7 @@ impl Patience {
     }
 
     /// Counts the time since the last look, and returns what is left, nanoseconds.
-    pub fn look(&mut self, now: u64) -> u64 {
+    pub fn count_wait(&mut self, now: u64) -> u64 {
         let waited_ns = now.saturating_sub(self.looked_ns).min(self.look_ns);
         self.looked_ns = now;
         self.left_ns = self.left_ns.saturating_sub(waited_ns);
@@ -34,14 +34,14 @@ mod tests {
         let (second, look_ns) = (1_000_000_000, 10_000_000);
         let mut patience = Patience::new(5, second, look_ns);
         for look in 1..50 {
-            assert_eq!(patience.look(5 + look * look_ns), second - look * look_ns);
+            assert_eq!(patience.count_wait(5 + look * look_ns), second - look * look_ns);
         }
         let stopped = 5 + 49 * look_ns + 3_600 * second;
-        assert_eq!(patience.look(stopped), second / 2);
-        assert_eq!(patience.look(stopped + 1_000), second / 2 - 1_000);
+        assert_eq!(patience.count_wait(stopped), second / 2);
+        assert_eq!(patience.count_wait(stopped + 1_000), second / 2 - 1_000);
         for look in 1..=50 {
-            patience.look(stopped + 1_000 + look * look_ns);
+            patience.count_wait(stopped + 1_000 + look * look_ns);
         }
-        assert_eq!(patience.look(stopped + second), 0);
+        assert_eq!(patience.count_wait(stopped + second), 0);
     }
 }

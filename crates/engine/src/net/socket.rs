@@ -66,8 +66,8 @@ impl Socket {
             Endpoint::Tcp { .. } => AddressFamily::INET,
             Endpoint::Unix(_) => AddressFamily::UNIX,
         };
-        let fd =
-            socket_with(family, SocketType::STREAM, flags, None).map_err(|e| OutOfFiles::named(e.into()))?;
+        let fd = socket_with(family, SocketType::STREAM, flags, None)
+            .map_err(|e| OutOfFiles::name_limit(e.into()))?;
         let begun = match to {
             Endpoint::Tcp { address, .. } => {
                 sockopt::set_tcp_nodelay(&fd, true)?;
@@ -89,7 +89,7 @@ impl Socket {
     }
 
     /// A connection that a server has accepted, with the kernel's stamps where it gives them.
-    pub fn accepted(fd: OwnedFd) -> io::Result<Self> {
+    pub fn from_accepted(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
         rustix::io::ioctl_fionbio(&fd, true)?;
         let source = ask_for_stamps(&fd, &Clocks::default());

@@ -45,8 +45,8 @@ impl Clocks {
 
     /// The thread has woken up: clocks are to be read again before the next stamp is mapped.
     pub(super) fn woken(&mut self) {
-        self.wall.woken();
-        self.cards.iter_mut().for_each(|(_, _, known)| known.woken());
+        self.wall.note_wake();
+        self.cards.iter_mut().for_each(|(_, _, known)| known.note_wake());
     }
 
     /// A time of arrival on the monotonic clock: the card's where it said it, else the kernel's.
@@ -60,7 +60,7 @@ impl Clocks {
         }
         let mapped = match times.kernel_ns {
             0 => None,
-            stamp_ns => self.wall.arrived_ns(stamp_ns, ClockReading::now),
+            stamp_ns => self.wall.arrived_ns(stamp_ns, ClockReading::read_now),
         };
         mapped.map_or(Stamp::Missing, |at_ns| Stamp::At { at_ns, by_card: false })
     }

@@ -46,7 +46,7 @@ fn a_card_s_time_is_mapped_by_its_own_clock() {
     let hour = 3_600_000_000_000;
     let mut now_ns = 5_000_000_000;
     for _ in 0..100 {
-        known.woken();
+        known.note_wake();
         let read = || ClockReading { before_ns: now_ns, wall_ns: now_ns + 50 + hour, after_ns: now_ns + 100 };
         let at_ns = known.arrived_ns(now_ns + hour - 9_000, read).unwrap();
         assert_eq!(at_ns, now_ns - 9_000);

@@ -65,7 +65,7 @@ impl Net for VirtualNet {
 
     fn send(&mut self, socket: &mut InProcess, bytes: &[u8]) -> io::Result<usize> {
         for _ in bytes {
-            let done = self.server.arrive(self.now_ns);
+            let done = self.server.accept_request(self.now_ns);
             self.replies.push(Reverse((done, socket.token)));
         }
         Ok(bytes.len())

@@ -40,12 +40,12 @@ pub(super) struct ClockReading {
 
 impl ClockReading {
     /// The clocks of this host now.
-    pub fn now() -> Self {
-        ClockReading::of(|| Some(clock_gettime(ClockId::Realtime)))
+    pub fn read_now() -> Self {
+        ClockReading::read_with(|| Some(clock_gettime(ClockId::Realtime)))
     }
 
     /// The monotonic clock and another one now. Of a clock that does not answer nothing is known: the readings are far apart.
-    pub fn of(other: impl FnOnce() -> Option<Timespec>) -> Self {
+    pub fn read_with(other: impl FnOnce() -> Option<Timespec>) -> Self {
         let before_ns = monotonic_ns();
         match other() {
             Some(time) => ClockReading { before_ns, wall_ns: ns(time), after_ns: monotonic_ns() },
@@ -70,7 +70,7 @@ pub(super) struct WallClock {
 
 impl WallClock {
     /// The thread has woken up: both clocks are to be read again before the next stamp is mapped.
-    pub fn woken(&mut self) {
+    pub fn note_wake(&mut self) {
         self.fresh = false;
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn ago(wall: &mut WallClock, clocks: &mut Clocks, ns: u64) -> Option<u64> {
         let stamp_ns = (clocks.now_ns as i64 + clocks.difference) as u64 - ns;
         let now_ns = clocks.now_ns;
-        wall.woken();
+        wall.note_wake();
         Some(now_ns - wall.arrived_ns(stamp_ns, || clocks.read())?)
     }
 
@@ -187,9 +187,9 @@ mod tests {
         let found = wall.arrived_ns(stamp_ns, || read(&mut clocks, widths.next().unwrap()));
         assert_eq!(found, Some(5_000_000_000));
         assert_eq!(widths.next(), Some(9_000_000), "the second was near enough");
-        wall.woken();
+        wall.note_wake();
         assert_eq!(wall.arrived_ns(stamp_ns, || read(&mut clocks, 9_000_000)), None);
-        wall.woken();
+        wall.note_wake();
         assert_eq!(wall.arrived_ns(stamp_ns, || read(&mut clocks, 50)), Some(5_000_000_000));
     }
 
@@ -203,7 +203,7 @@ mod tests {
         for _ in 0..5 {
             wall.arrived_ns(EPOCH as u64 + 1, &mut read);
         }
-        wall.woken();
+        wall.note_wake();
         wall.arrived_ns(EPOCH as u64 + 1, &mut read);
         assert_eq!(count, 2);
     }

@@ -22,7 +22,7 @@ impl NullDriver {
     pub fn new(content: Arc<dyn Content>) -> Self {
         let shapes =
             content.shapes().iter().map(|s| (s.action.renders_documents(), s.action.rendered_operands()));
-        NullDriver { endpoints: [nowhere()], shapes: shapes.collect(), content, scratch: Vec::new() }
+        NullDriver { endpoints: [inside_process()], shapes: shapes.collect(), content, scratch: Vec::new() }
     }
 
     fn render_commands(&mut self, request: &Request) {
@@ -54,7 +54,7 @@ impl NullDriver {
 }
 
 /// The endpoint of a server that exists only inside the process.
-pub fn nowhere() -> Endpoint {
+pub fn inside_process() -> Endpoint {
     Endpoint::Unix("in-process".into())
 }
 

@@ -64,7 +64,7 @@ impl SimServer {
     }
 
     /// Accepts a request that arrives at `now_ns`; returns when its reply leaves. Calls must be in order of time.
-    pub fn arrive(&mut self, now_ns: u64) -> u64 {
+    pub fn accept_request(&mut self, now_ns: u64) -> u64 {
         let service = match self.options.service {
             ServiceTime::Constant(ns) => ns,
             ServiceTime::Exponential(mean) => {
@@ -128,9 +128,9 @@ mod tests {
     fn one_server_queues() {
         let mut s =
             SimServer::new(SimOptions { service: ServiceTime::Constant(10), ..SimOptions::default() });
-        assert_eq!(s.arrive(0), 10);
-        assert_eq!(s.arrive(1), 20);
-        assert_eq!(s.arrive(50), 60);
+        assert_eq!(s.accept_request(0), 10);
+        assert_eq!(s.accept_request(1), 20);
+        assert_eq!(s.accept_request(50), 60);
     }
 
     #[test]
@@ -141,20 +141,20 @@ mod tests {
             ..SimOptions::default()
         };
         let mut s = SimServer::new(options);
-        assert_eq!(s.arrive(80), 90);
-        assert_eq!(s.arrive(95), 1105);
-        assert_eq!(s.arrive(500), 1115);
-        assert_eq!(s.arrive(2000), 2010);
+        assert_eq!(s.accept_request(80), 90);
+        assert_eq!(s.accept_request(95), 1105);
+        assert_eq!(s.accept_request(500), 1115);
+        assert_eq!(s.accept_request(2000), 2010);
     }
 
     #[test]
     fn service_grows_with_time() {
         let service = ServiceTime::Constant(1_000);
         let mut s = SimServer::new(SimOptions { service, growth: 0.5, ..SimOptions::default() });
-        assert_eq!(s.arrive(0), 1_000);
-        assert_eq!(s.arrive(2_000_000_000), 2_000_002_000);
+        assert_eq!(s.accept_request(0), 1_000);
+        assert_eq!(s.accept_request(2_000_000_000), 2_000_002_000);
         let mut s = SimServer::new(SimOptions { service, growth: -0.5, ..SimOptions::default() });
-        assert_eq!(s.arrive(9_000_000_000), 9_000_000_100);
+        assert_eq!(s.accept_request(9_000_000_000), 9_000_000_100);
     }
 
     #[test]
@@ -162,6 +162,6 @@ mod tests {
         let options =
             SimOptions { service: ServiceTime::Constant(10), capacity: None, ..SimOptions::default() };
         let mut s = SimServer::new(options);
-        assert_eq!((s.arrive(5), s.arrive(5), s.arrive(6)), (15, 15, 16));
+        assert_eq!((s.accept_request(5), s.accept_request(5), s.accept_request(6)), (15, 15, 16));
     }
 }

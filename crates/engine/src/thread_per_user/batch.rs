@@ -26,7 +26,7 @@ impl Users {
                     next
                 }
                 Some(schedule) => {
-                    let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek().1;
+                    let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek_arrival().1;
                     if self.epoch_ns + due > monotonic_ns() {
                         return;
                     }

@@ -168,10 +168,10 @@ impl Users {
                 let (stripe, stripes) = job.stripe;
                 if let Some(operations) = job.end.operations {
                     let mut whole = Schedule::new(profile.clone(), *process, job.seed, 0, 1);
-                    while whole.peek().1 < job.warmup_ns {
-                        whole.advance();
+                    while whole.peek_arrival().1 < job.warmup_ns {
+                        whole.advance_arrival();
                     }
-                    index_end = whole.peek().0 + operations;
+                    index_end = whole.peek_arrival().0 + operations;
                 }
                 let mut own = Schedule::new(profile.clone(), *process, job.seed, stripe, stripes);
                 if index_end != u64::MAX {
@@ -233,10 +233,10 @@ impl Users {
             }
             match ended {
                 Some((Outcome::Ok, begun, done)) => {
-                    recorder.woke(done, done);
-                    recorder.succeeded(begun, done);
+                    recorder.note_wake(done, done);
+                    recorder.note_success(begun, done);
                 }
-                Some((outcome, begun, _)) if outcome.is_unanswered() => recorder.unanswered(begun),
+                Some((outcome, begun, _)) if outcome.is_unanswered() => recorder.note_unanswered(begun),
                 _ => {}
             }
             note(&mut recorder.now);
@@ -267,7 +267,7 @@ impl Users {
             if now >= next {
                 let number = (now - self.epoch_ns) / interval_ns;
                 let warmup = !self.measuring.load(Ordering::Relaxed);
-                self.each_recorder(|recorder| recorder.swap(number, warmup));
+                self.each_recorder(|recorder| recorder.swap_interval(number, warmup));
                 next = self.epoch_ns + (number + 1) * interval_ns;
             }
             let until = if warming { next.min(self.measure_ns) } else { next };
@@ -286,7 +286,7 @@ impl Users {
     fn note_pause(&self, now_ns: u64) {
         let due_ns = self.ran_ns();
         if now_ns > due_ns {
-            self.each_recorder(|recorder| recorder.woke(due_ns, now_ns));
+            self.each_recorder(|recorder| recorder.note_wake(due_ns, now_ns));
             self.ticked_ns.fetch_max(now_ns, Ordering::Relaxed);
         }
     }
@@ -301,7 +301,7 @@ impl Users {
 
     fn user(&self, user: usize, mut session: Box<dyn StoreSession>, report: &Sender<ThreadEvent>) {
         let _leaving = Leaving(self);
-        if !affinity::pin(self.shared.job.cores[user % self.recorders.len()]) {
+        if !affinity::pin_thread(self.shared.job.cores[user % self.recorders.len()]) {
             self.pinned.store(false, Ordering::Relaxed);
         }
         sleep_until(self.epoch_ns);
@@ -370,7 +370,10 @@ impl Users {
             return None;
         }
         // A user that begins with the measured part does not begin before it is counted.
-        while first && turn.late && !self.measuring.load(Ordering::Acquire) && !self.shared.control.stopping()
+        while first
+            && turn.late
+            && !self.measuring.load(Ordering::Acquire)
+            && !self.shared.control.is_stopping()
         {
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -378,9 +381,9 @@ impl Users {
         let index = if job.workload.is_per_user() {
             turn.own(user as u64, job, warm)?
         } else if warm {
-            turn.block.warm(&self.shared.claims)
+            turn.block.claim_warm(&self.shared.claims)
         } else {
-            turn.block.measured(&self.shared.claims)?
+            turn.block.claim_measured(&self.shared.claims)?
         };
         Some(Task { index, intended_ns, ideal_ns: intended_ns, warm, waited: false, rides: false })
     }
@@ -390,7 +393,7 @@ impl Users {
         loop {
             let (index, intended_ns) = {
                 let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
-                let (index, due) = schedule.peek();
+                let (index, due) = schedule.peek_arrival();
                 let intended = self.epoch_ns + due;
                 let stopped = self.stopping() && intended > monotonic_ns();
                 if index >= self.index_end || intended >= self.end_ns || stopped {
@@ -399,7 +402,7 @@ impl Users {
                     }
                     return None;
                 }
-                schedule.advance();
+                schedule.advance_arrival();
                 (index, intended)
             };
             let warm = intended_ns < self.measure_ns;
@@ -407,7 +410,7 @@ impl Users {
             let age_ns = now.saturating_sub(intended_ns);
             let late = queue.age_ns.is_some_and(|age| age_ns > age) || self.too_many_waiting(age_ns);
             let waited = intended_ns < free_ns;
-            let over = self.shared.control.stopping() || (now >= self.end_ns && !queue.outlasts_end);
+            let over = self.shared.control.is_stopping() || (now >= self.end_ns && !queue.outlasts_end);
             let aborted = waited && over;
             let undrained = !aborted && !late && now > self.end_ns.saturating_add(self.shared.job.drain_ns);
             if aborted || late || undrained {
@@ -481,7 +484,7 @@ impl Users {
             if self.waits_to_retry(&request, &executed, &mut attempts, done) {
                 let (service_ns, response_ns) = (done - sent, done.saturating_sub(intended_ns));
                 self.count(user, task.warm, |i| {
-                    i.record(request.metric, executed.outcome, service_ns, response_ns)
+                    i.record_ended(request.metric, executed.outcome, service_ns, response_ns)
                 });
                 sent = monotonic_ns();
                 continue;
@@ -601,7 +604,7 @@ impl Users {
 
     /// Returns whether the run is to stop; the measured phase is over then.
     fn stopping(&self) -> bool {
-        let stopping = self.shared.control.stopping();
+        let stopping = self.shared.control.is_stopping();
         if stopping {
             self.bound_ns.fetch_min(monotonic_ns(), Ordering::Relaxed);
         }

@@ -29,7 +29,10 @@ impl Workload for NamedReads {
 /// Two users of two cores after a success of each at 1,000 ms, and what they are told then; gaps of each in milliseconds.
 fn gaps(told: impl FnOnce(&Users, u64)) -> Vec<Vec<(u64, u64)>> {
     let end = End { operations: None, duration_ns: Some(10_000 * MS) };
-    let job = Job { cores: vec![None, None], ..Job::of(Arc::new(NamedReads(vec!["READ".into()])), 2, end) };
+    let job = Job {
+        cores: vec![None, None],
+        ..Job::closed_loop(Arc::new(NamedReads(vec!["READ".into()])), 2, end)
+    };
     let shared = RunState::new(job, Arc::new(Control::default()));
     let (full, _filled) = sync_channel(4);
     let (recorders, _empties): (Vec<_>, Vec<_>) = (0..2).map(|core| recorder(&shared, core, &full)).unzip();

@@ -35,14 +35,14 @@ fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {
 
 /// Counts in whole microseconds, as YCSB records them; sum and extremes stay exact.
 fn in_micros(buckets: &Buckets) -> Buckets {
-    if buckets.scale() == Scale::Micros {
+    if buckets.bucket_scale() == Scale::Micros {
         return buckets.clone();
     }
     let mut out = Buckets::new(Scale::Micros);
     for (bucket, count) in buckets.iter() {
         out.add_bucket(bucket_of(bucket_low(bucket) * Scale::Ns64.unit_ns() / 1_000), count);
     }
-    out.restore(buckets.sum_ns(), buckets.min_ns(), buckets.max_ns());
+    out.restore_extremes(buckets.sum_ns(), buckets.min_ns(), buckets.max_ns());
     out
 }
 
@@ -211,7 +211,7 @@ pub fn pocdriver(run: &RunDir) -> Result<String, ExportError> {
 
 /// Samples beyond a time, to the width of a bucket.
 fn above(buckets: &Buckets, ns: u64) -> u64 {
-    let unit = buckets.scale().unit_ns();
+    let unit = buckets.bucket_scale().unit_ns();
     buckets.iter().filter(|(bucket, _)| bucket_high(*bucket) * unit > ns).map(|(_, count)| count).sum()
 }
 

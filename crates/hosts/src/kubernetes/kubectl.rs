@@ -84,7 +84,7 @@ impl Kubectl {
     }
 
     /// Returns the words before a command where people type it.
-    pub fn typed(&self) -> String {
+    pub fn typed_words(&self) -> String {
         [std::slice::from_ref(&self.program), &self.options[..]].concat().join(" ")
     }
 
@@ -148,7 +148,7 @@ impl Kubectl {
     ///
     /// # Errors
     /// As of [`Kubectl::run`]; or what it printed is no JSON.
-    pub fn json(&self, words: &[&str]) -> Result<Value, KubectlError> {
+    pub fn run_json(&self, words: &[&str]) -> Result<Value, KubectlError> {
         let text = self.run(words, None)?;
         serde_json::from_str(&text)
             .map_err(|source| KubectlError::Garbled { command: words.join(" "), source })
@@ -157,8 +157,8 @@ impl Kubectl {
     /// Creates objects; what the cluster made of them.
     ///
     /// # Errors
-    /// As of [`Kubectl::json`].
-    pub fn create(&self, objects: &[Value]) -> Result<Vec<Value>, KubectlError> {
+    /// As of [`Kubectl::run_json`].
+    pub fn create_objects(&self, objects: &[Value]) -> Result<Vec<Value>, KubectlError> {
         let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let text = self.run(&["create", "-f", "-", "-o", "json"], Some(&list.to_string()))?;
         // One object after the other.
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_kubectl_that_is_not_there_is_named() {
         let asked = Kubernetes { kubectl: Some("/nowhere/kubectl".into()), ..Kubernetes::default() };
-        let error = Kubectl::new(&asked).json(&["get", "pods"]).unwrap_err();
+        let error = Kubectl::new(&asked).run_json(&["get", "pods"]).unwrap_err();
         assert!(matches!(error, KubectlError::NotStarted { .. }), "{error:?}");
         assert!(error.to_string().starts_with("/nowhere/kubectl: No such file"), "{error}");
     }

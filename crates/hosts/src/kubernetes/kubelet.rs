@@ -56,7 +56,7 @@ pub struct Kubelets {
 
 impl Kubelets {
     /// Begins to ask the nodes of `placed` for their pods and hands what they say to `sink`, as sources called `server-POD`.
-    pub fn watch(
+    pub fn watch_nodes(
         kubectl: Kubectl,
         placed: Placed,
         sink: Arc<Mutex<dyn SampleSink>>,
@@ -126,7 +126,7 @@ impl Asking {
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": asked},
         });
-        let told = self.kubectl.create(&[review]).unwrap_or_default();
+        let told = self.kubectl.create_objects(&[review]).unwrap_or_default();
         told.iter().any(|review| review["status"]["allowed"] == false)
     }
 
@@ -137,7 +137,7 @@ impl Asking {
                 return false;
             }
             let path = format!("/api/v1/nodes/{node}/proxy/stats/summary?only_cpu_and_memory=true");
-            let answer = self.kubectl.json(&["--request-timeout=5s", "get", "--raw", &path]);
+            let answer = self.kubectl.run_json(&["--request-timeout=5s", "get", "--raw", &path]);
             let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
             let told = answer.map_err(KubeletError::from).and_then(|summary| {
                 let all = read(&summary, pods);
@@ -204,7 +204,7 @@ fn read(summary: &Value, pods: &[String]) -> Vec<(String, u64, Sample)> {
             let at = containers.iter().filter_map(time).max()?;
             let mut sample = Sample::default();
             if let Some(ns) = sum("cpu", "usageCoreNanoSeconds") {
-                sample.counter("cgroup.cpu_s", ns / 1e9);
+                sample.add_counter("cgroup.cpu_s", ns / 1e9);
             }
             for (figure, level) in [
                 ("usageBytes", "cgroup.memory_bytes"),
@@ -212,11 +212,11 @@ fn read(summary: &Value, pods: &[String]) -> Vec<(String, u64, Sample)> {
                 ("rssBytes", "cgroup.memory_anonymous_bytes"),
             ] {
                 if let Some(bytes) = sum("memory", figure) {
-                    sample.gauge(level, bytes);
+                    sample.add_gauge(level, bytes);
                 }
             }
             if let Some(faults) = sum("memory", "majorPageFaults") {
-                sample.counter("cgroup.major_faults", faults);
+                sample.add_counter("cgroup.major_faults", faults);
             }
             Some((name.to_owned(), unix_ns(at), sample))
         })

@@ -23,7 +23,7 @@ pub fn running_pods(asked: &Kubernetes, directory: &Path) -> (usize, usize) {
             continue;
         }
         // A cluster that does not answer has nothing that could be shown.
-        let Ok(pods) = kubectl.json(&["get", "pods", "-l", selector, "-o", "json"]) else { continue };
+        let Ok(pods) = kubectl.run_json(&["get", "pods", "-l", selector, "-o", "json"]) else { continue };
         for pod in pods["items"].as_array().map_or(&[][..], Vec::as_slice) {
             let component = &pod["metadata"]["labels"]["app.kubernetes.io/component"];
             match (pod["status"]["phase"] == "Running", component == "worker") {

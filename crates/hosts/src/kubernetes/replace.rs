@@ -143,12 +143,12 @@ pub fn read(folder: &Path) -> Result<UserObjects, Refused> {
     let (mut given, mut names) = (UserObjects::default(), BTreeSet::new());
     for path in files {
         let content = bounded::text_file(&path, TEXT_BYTES).map_err(|e| failed(&path, &e))?;
-        for object in objects(&content).map_err(|refused| failed(&path, &refused))? {
+        for object in read_objects(&content).map_err(|refused| failed(&path, &refused))? {
             let (kind, own) = name(&object);
             if !names.insert((kind.to_owned(), own.to_owned())) {
                 return Err(failed(&path, &format_args!("{kind} {own} is there twice")));
             }
-            let odd = unknown(&object)
+            let odd = unknown_keys(&object)
                 .into_iter()
                 .map(|key| format!("{}: {kind} {own}: {key} is not known", path.display()));
             given.warnings.extend(odd);
@@ -162,7 +162,7 @@ pub fn read(folder: &Path) -> Result<UserObjects, Refused> {
 }
 
 /// The objects of a file.
-pub fn objects(content: &str) -> Result<Vec<Value>, Refused> {
+pub fn read_objects(content: &str) -> Result<Vec<Value>, Refused> {
     let mut all = Vec::new();
     for document in documents(content) {
         let object: Value = serde_saphyr::from_str(&document).map_err(|e| Refused(e.to_string()))?;
@@ -197,7 +197,7 @@ fn documents(content: &str) -> Vec<String> {
 }
 
 /// Keys that are not known, by their path.
-pub fn unknown(object: &Value) -> Vec<String> {
+pub fn unknown_keys(object: &Value) -> Vec<String> {
     let mut odd = Vec::new();
     let mut look = |at: &Value, path: &str, known: &[&str]| {
         let keys = at.as_object().into_iter().flat_map(Map::keys);
@@ -371,7 +371,7 @@ data: {a: b}
             format!("server: {{kind: redis}}\nkubernetes: {{manifests: {}}}\n", folder.path().display());
         let plan = read_plan(&text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
-        let made = crate::kubernetes::manifests::manifests(
+        let made = crate::kubernetes::manifests::run_manifests(
             spec,
             spec.kubernetes.as_ref().unwrap(),
             "dyno-12",

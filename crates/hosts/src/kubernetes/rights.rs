@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Returns the role that running dyno needs in the namespace, and nothing more.
-pub fn role(namespace: Option<&str>) -> Vec<Value> {
+pub fn required_role(namespace: Option<&str>) -> Vec<Value> {
     let mut metadata = json!({"name": "dyno"});
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn no_more_than_is_needed() {
-        let rights = role(Some("bench"));
+        let rights = required_role(Some("bench"));
         assert!(!rights[1].to_string().contains('*'), "least privilege");
         let of = |kind: &str| {
             let rules = rights[1]["rules"].as_array().unwrap().iter();

@@ -4,7 +4,7 @@ use crate::kubernetes::error::PodsError;
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::kubelet::Kubelets;
-use crate::kubernetes::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
+use crate::kubernetes::manifests::{LOADERS, Manifests, RELAY_PORT, run_manifests};
 use crate::kubernetes::persistent_pods;
 use crate::kubernetes::persistent_pods::PersistentPods;
 use crate::kubernetes::pods::{PodState, state};
@@ -67,7 +67,7 @@ impl RunPods {
         (journal, lasting, persistent): (&Path, bool, Option<&PersistentPods>),
         control: &Control,
     ) -> Result<RunPods, PodsError> {
-        let made = manifests(spec, asked, name, token)?;
+        let made = run_manifests(spec, asked, name, token)?;
         let kubectl = Kubectl::new(asked);
         let pods = ServerPods::new(
             &kubectl,
@@ -89,7 +89,7 @@ impl RunPods {
             pods,
         };
         // From here on an error drops what there is, and so removes it.
-        let job = own.kubectl.create(std::slice::from_ref(&own.made.job))?;
+        let job = own.kubectl.create_objects(std::slice::from_ref(&own.made.job))?;
         let uid = job.first().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default().to_owned();
         let owner = json!([{
             "apiVersion": "batch/v1", "kind": "Job", "name": own.made.job["metadata"]["name"], "uid": uid,
@@ -97,18 +97,18 @@ impl RunPods {
         for object in own.made.others.iter_mut().filter(|_| !lasting) {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
-        own.kubectl.create(&own.made.others)?;
+        own.kubectl.create_objects(&own.made.others)?;
         own.wait(spec, control)?;
         if let Some(persistent) = persistent {
             let pods = own.pods.all()?;
             own.servers = persistent_pods::sockets(&pods, persistent)?;
-            own.pods.started(&pods);
+            own.pods.note_started(&pods);
         }
         Ok(own)
     }
 
     fn all(&self) -> Result<Vec<Value>, KubectlError> {
-        let found = self.kubectl.json(&["get", "pods", "-l", &self.made.selector, "-o", "json"])?;
+        let found = self.kubectl.run_json(&["get", "pods", "-l", &self.made.selector, "-o", "json"])?;
         Ok(found["items"].as_array().cloned().unwrap_or_default())
     }
 
@@ -136,7 +136,7 @@ impl RunPods {
                 }
                 waiting = waiting.or_else(|| Some(format!("{} of {wanted} pods are there", pods.len())));
             }
-            if control.stopping() {
+            if control.is_stopping() {
                 return Err(PodsError::Interrupted);
             }
             if begun.elapsed().as_nanos() > u128::from(self.asked.patience.0) {
@@ -151,14 +151,15 @@ impl RunPods {
     /// Why the cluster makes no pods: a quota, a policy.
     fn refused(&self) -> Option<String> {
         let jobs = ["w", LOADERS].map(|suffix| format!("{}-{suffix}", self.made.name));
-        self.pods
-            .event("FailedCreate", |object| jobs.iter().chain(&self.made.servers).any(|name| name == object))
+        self.pods.find_event("FailedCreate", |object| {
+            jobs.iter().chain(&self.made.servers).any(|name| name == object)
+        })
     }
 
     /// Why a claim has no volume: its class does not exist, or makes none.
     fn unprovisioned(&self) -> Option<String> {
         let own = |object: &str| self.made.servers.iter().any(|name| object.contains(name.as_str()));
-        self.pods.event("ProvisioningFailed", own).map(|why| format!("no volume is made for it: {why}"))
+        self.pods.find_event("ProvisioningFailed", own).map(|why| format!("no volume is made for it: {why}"))
     }
 
     /// Takes down where everything is: workers that load come first.
@@ -184,19 +185,19 @@ impl RunPods {
             }
             servers.push((persistent_pods::socket(pod, &self.made.servers, self.made.port)?, name(pod)));
         }
-        self.pods.started(pods);
+        self.pods.note_started(pods);
         workers.sort_unstable();
         servers.sort_unstable();
         self.workers = workers.into_iter().map(|(_, _, name, socket)| (name, socket)).collect();
         self.servers = servers.iter().map(|((_, _, socket), _)| *socket).collect();
-        self.pods.named(servers.into_iter().map(|(_, name)| name).collect());
+        self.pods.note_names(servers.into_iter().map(|(_, name)| name).collect());
         Ok(())
     }
 
     /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
-    pub fn watch(&self, sink: Arc<Mutex<dyn SampleSink>>) -> Result<Option<Kubelets>, PodsError> {
-        let placed = self.pods.placed()?;
-        let watched = (!placed.is_empty()).then(|| Kubelets::watch(self.kubectl.clone(), placed, sink));
+    pub fn watch_pods(&self, sink: Arc<Mutex<dyn SampleSink>>) -> Result<Option<Kubelets>, PodsError> {
+        let placed = self.pods.node_of_each()?;
+        let watched = (!placed.is_empty()).then(|| Kubelets::watch_nodes(self.kubectl.clone(), placed, sink));
         watched.transpose().map_err(PodsError::Thread)
     }
 
@@ -206,16 +207,16 @@ impl RunPods {
     }
 
     /// Returns the node of each pod of workers, and the pods of servers by node. A cluster that does not answer says nothing.
-    pub fn placed(&self) -> (BTreeMap<String, String>, BTreeMap<String, Vec<String>>) {
+    pub fn placed_nodes(&self) -> (BTreeMap<String, String>, BTreeMap<String, Vec<String>>) {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let node = |pod: &Value| Some((text(&pod["metadata"]["name"])?, text(&pod["spec"]["nodeName"])?));
         let is_worker = |(name, _): &(String, String)| self.workers.iter().any(|(worker, _)| worker == name);
         let workers = self.all().unwrap_or_default().iter().filter_map(node).filter(is_worker).collect();
-        (workers, self.pods.placed().unwrap_or_default())
+        (workers, self.pods.node_of_each().unwrap_or_default())
     }
 
     /// Nodes, images, requests, limits and objects, for the record.
-    pub fn facts(&self) -> BTreeMap<String, String> {
+    pub fn pod_facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         for (number, warning) in self.made.warnings.iter().enumerate() {
             facts.insert(format!("kubernetes.warning.{}", number + 1), warning.clone());
@@ -248,7 +249,9 @@ impl RunPods {
         let mut facts = BTreeMap::new();
         for name in names {
             let path = format!("/api/v1/nodes/{name}");
-            let Ok(node) = self.kubectl.json(&["--request-timeout=5s", "get", "--raw", &path]) else { break };
+            let Ok(node) = self.kubectl.run_json(&["--request-timeout=5s", "get", "--raw", &path]) else {
+                break;
+            };
             let (status, info) = (&node["status"], &node["status"]["nodeInfo"]);
             for (key, value) in [
                 ("memory", &status["capacity"]["memory"]),
@@ -263,7 +266,7 @@ impl RunPods {
     }
 
     /// Removes the workers and leaves the servers; what the journal says is for the command that removes those.
-    pub fn leave(mut self) -> Result<PersistentPods, PodsError> {
+    pub fn leave_servers(mut self) -> Result<PersistentPods, PodsError> {
         let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
         remove(
             &self.kubectl,
@@ -275,7 +278,7 @@ impl RunPods {
     }
 
     /// Removes everything and waits until it is gone.
-    pub fn remove(mut self) -> Result<(), PodsError> {
+    pub fn remove_all(mut self) -> Result<(), PodsError> {
         self.removed = true;
         self.clear()
     }
@@ -379,8 +382,8 @@ pub(super) fn is_selector(text: &str) -> bool {
 
 /// Removes what a journal says that a controller which was killed has left; what it was. The cluster must be one of those that
 /// the experiment's text names: program, credentials, context and namespace are those of the text, relative paths from `cwd`.
-pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String, LocalError> {
-    let failed = |why: Cause| LocalError::failed(journal.display(), why);
+pub fn clean_leftovers(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String, LocalError> {
+    let failed = |why: Cause| LocalError::failed_step(journal.display(), why);
     let untrusted =
         |why: &str| LocalError::Untrusted(format!("{}: {why}; nothing of it is done", journal.display()));
     let Some(file) = dyno_localhost::trusted::open(journal, OpenOptions::new().read(true))? else {

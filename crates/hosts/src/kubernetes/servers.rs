@@ -47,12 +47,12 @@ impl ServerPods {
     }
 
     /// Names of the pods, server by server.
-    pub fn names(&self) -> &[String] {
+    pub fn pod_names(&self) -> &[String] {
         &self.names
     }
 
     /// Takes down which pod each server is in.
-    pub fn named(&mut self, names: Vec<String>) {
+    pub fn note_names(&mut self, names: Vec<String>) {
         self.names = names;
     }
 
@@ -73,7 +73,7 @@ impl ServerPods {
     }
 
     fn one(&self, pod: &str) -> Result<Value, KubectlError> {
-        self.kubectl.json(&["--request-timeout=5s", "get", "pod", pod, "-o", "json"])
+        self.kubectl.run_json(&["--request-timeout=5s", "get", "pod", pod, "-o", "json"])
     }
 
     /// Returns whether it is no failure that a pod's server has ended.
@@ -88,12 +88,12 @@ impl ServerPods {
     /// As the cluster describes them now.
     pub fn all(&self) -> Result<Vec<Value>, KubectlError> {
         let words = ["--request-timeout=5s", "get", "pods", "-l", &self.selector, "-o", "json"];
-        let found = self.kubectl.json(&words)?;
+        let found = self.kubectl.run_json(&words)?;
         Ok(found["items"].as_array().cloned().unwrap_or_default())
     }
 
     /// Takes down which pods have started; those of workers are left out.
-    pub fn started(&mut self, pods: &[Value]) {
+    pub fn note_started(&mut self, pods: &[Value]) {
         let own =
             pods.iter().filter(|pod| pod["metadata"]["labels"]["app.kubernetes.io/component"] == "server");
         self.identities = own.map(|pod| (name(pod).to_owned(), identity(pod))).collect();
@@ -105,7 +105,7 @@ impl ServerPods {
     }
 
     /// The node that each runs on.
-    pub fn placed(&self) -> Result<Placed, KubectlError> {
+    pub fn node_of_each(&self) -> Result<Placed, KubectlError> {
         let mut placed = Placed::new();
         for pod in self.all()? {
             if let Some(node) = pod["spec"]["nodeName"].as_str() {
@@ -116,7 +116,7 @@ impl ServerPods {
     }
 
     /// Why a server is no longer as it was, if so. A cluster that does not answer says nothing of it.
-    pub fn died(&self) -> Option<String> {
+    pub fn describe_death(&self) -> Option<String> {
         let pods = self.all().ok()?;
         let failed = pods.iter().find_map(|pod| match state(pod) {
             // One that was killed on purpose waits for its next start, or has started.
@@ -128,10 +128,10 @@ impl ServerPods {
     }
 
     /// Why a server failed while something else did: the cluster takes a moment to say so.
-    pub fn cause(&self) -> Option<String> {
+    pub fn failure_cause(&self) -> Option<String> {
         let end = Instant::now() + SAID;
         loop {
-            match self.died() {
+            match self.describe_death() {
                 None if Instant::now() < end => std::thread::sleep(Duration::from_millis(300)),
                 found => return found,
             }
@@ -141,16 +141,17 @@ impl ServerPods {
     /// Why a pod is not there any more: the cluster may have put another of its name in its place.
     fn why_replaced(&self, name: &str) -> String {
         let told = REASONS.into_iter().find_map(|reason| {
-            self.event(reason, |object| object == name).map(|why| format!("{reason}: {why}"))
+            self.find_event(reason, |object| object == name).map(|why| format!("{reason}: {why}"))
         });
         let why = told.unwrap_or_else(|| "it was deleted from outside".into());
         format!("pod {name} is not the one any more that was started: {why}")
     }
 
     /// Returns the event of an object of this run with this reason.
-    pub fn event(&self, reason: &str, own: impl Fn(&str) -> bool) -> Option<String> {
+    pub fn find_event(&self, reason: &str, own: impl Fn(&str) -> bool) -> Option<String> {
         let field = format!("reason={reason}");
-        let found = self.kubectl.json(&["get", "events", "--field-selector", &field, "-o", "json"]).ok()?;
+        let found =
+            self.kubectl.run_json(&["get", "events", "--field-selector", &field, "-o", "json"]).ok()?;
         let named = |event: &&Value| own(event["involvedObject"]["name"].as_str().unwrap_or_default());
         let event = found["items"].as_array()?.iter().find(named)?;
         Some(event["message"].as_str().unwrap_or(reason).to_owned())
@@ -233,7 +234,7 @@ mod tests {
         let asked = serde_json::from_value(json!({})).unwrap();
         let mut pods = ServerPods::new(&Kubectl::new(&asked), "dyno.run=x");
         assert!(pods.is_nothing());
-        pods.started(&[pod("w-0", "worker"), pod("s-0", "server")]);
+        pods.note_started(&[pod("w-0", "worker"), pod("s-0", "server")]);
         assert_eq!(pods.identities.keys().collect::<Vec<_>>(), ["s-0"]);
     }
 }

@@ -112,7 +112,7 @@ impl ServerPods {
 
     /// Waits until the server of a pod that was killed is there again, or the user asks dyno to stop.
     pub fn await_start(&self, pod: &str, control: &Control) -> Result<(), SignalError> {
-        let seen = waited(STARTED, || if control.stopping() { Ok(true) } else { self.is_back(pod) });
+        let seen = waited(STARTED, || if control.is_stopping() { Ok(true) } else { self.is_back(pod) });
         seen.map_err(|cluster| {
             let why =
                 format!("its server has not come back after {} s{}", STARTED.as_secs(), after(&cluster));

@@ -48,7 +48,7 @@ fn selector(name: &str) -> String {
 }
 
 fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, KubectlError> {
-    let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", &selector(name), "-o", "json"])?;
+    let found = kubectl.run_json(&["get", "persistentvolumeclaims", "-l", &selector(name), "-o", "json"])?;
     Ok(found["items"].as_array().cloned().unwrap_or_default())
 }
 
@@ -56,8 +56,8 @@ fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, KubectlError> {
 pub(crate) type VolumeClaim = (String, String, Option<Loaded>, VolumePart);
 
 /// All claims of volumes.
-pub fn all(kubectl: &Kubectl) -> Result<Vec<VolumeClaim>, KubectlError> {
-    let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", LABEL, "-o", "json"])?;
+pub fn list_volumes(kubectl: &Kubectl) -> Result<Vec<VolumeClaim>, KubectlError> {
+    let found = kubectl.run_json(&["get", "persistentvolumeclaims", "-l", LABEL, "-o", "json"])?;
     Ok(found["items"].as_array().map_or(&[][..], Vec::as_slice).iter().map(claim).collect())
 }
 
@@ -102,8 +102,8 @@ fn at_work<'a>(sets: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 /// Reads what a volume holds; refused while servers are at work on it.
-pub fn look(kubectl: &Kubectl, name: &str) -> Result<FoundVolume, VolumeError> {
-    let sets = kubectl.json(&["get", "statefulsets", "-o", "json"])?;
+pub fn look_at_volume(kubectl: &Kubectl, name: &str) -> Result<FoundVolume, VolumeError> {
+    let sets = kubectl.run_json(&["get", "statefulsets", "-o", "json"])?;
     match at_work(&sets, name) {
         Some(set) => Err(VolumeError::AtWork { volume: name.to_owned(), set: set.to_owned() }),
         None => Ok(read(&claims(kubectl, name)?)),
@@ -111,13 +111,13 @@ pub fn look(kubectl: &Kubectl, name: &str) -> Result<FoundVolume, VolumeError> {
 }
 
 /// Removes a volume and waits until it is gone.
-pub fn remove(kubectl: &Kubectl, name: &str, control: &Control) -> Result<(), VolumeError> {
+pub fn remove_volume(kubectl: &Kubectl, name: &str, control: &Control) -> Result<(), VolumeError> {
     let words =
         ["delete", "persistentvolumeclaims", "-l", &selector(name), "--ignore-not-found", "--wait=false"];
     kubectl.run(&words, None)?;
     let begun = Instant::now();
     while !claims(kubectl, name)?.is_empty() {
-        if control.stopping() {
+        if control.is_stopping() {
             return Err(VolumeError::Interrupted);
         }
         if begun.elapsed() > REMOVAL {
@@ -129,7 +129,7 @@ pub fn remove(kubectl: &Kubectl, name: &str, control: &Control) -> Result<(), Vo
 }
 
 /// Writes down what is loaded.
-pub fn mark(kubectl: &Kubectl, name: &str, record: &Loaded) -> Result<(), KubectlError> {
+pub fn mark_loaded(kubectl: &Kubectl, name: &str, record: &Loaded) -> Result<(), KubectlError> {
     let value = format!(
         "{LOADED}={}",
         serde_json::to_string(record).map_err(io::Error::from).map_err(KubectlError::Io)?

@@ -50,7 +50,7 @@ pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::R
             bytes.push(SECOND);
             bytes.extend_from_slice(&second.number.to_le_bytes());
             bytes.push(u8::from(second.warmup));
-            codec::encode(&second.totals, &mut bytes);
+            codec::encode_totals(&second.totals, &mut bytes);
         }
     }
     let length = bytes.len() - 4;
@@ -129,7 +129,7 @@ fn second(bytes: &[u8]) -> Result<Second, FrameError> {
     };
     let mut number = [0; 8];
     number.copy_from_slice(&head[..8]);
-    let totals = codec::decode(rest).map_err(|error| FrameError::Malformed(error.to_string()))?;
+    let totals = codec::decode_totals(rest).map_err(|error| FrameError::Malformed(error.to_string()))?;
     Ok(Second { number: u64::from_le_bytes(number), warmup: head[8] != 0, totals })
 }
 

@@ -15,7 +15,7 @@ pub struct Offset {
 }
 
 /// The quickest of several questions for a clock.
-pub fn offset<E>(mut ask: impl FnMut() -> Result<u64, E>) -> Result<Offset, E> {
+pub fn quickest_offset<E>(mut ask: impl FnMut() -> Result<u64, E>) -> Result<Offset, E> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let mut best = Offset { ns: 0, bound_ns: u64::MAX };
     for _ in 0..ROUNDS {

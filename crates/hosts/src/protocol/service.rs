@@ -17,7 +17,7 @@ pub enum Service {
 
 impl Service {
     /// Words behind the program's name.
-    pub fn words(&self) -> Vec<&str> {
+    pub fn argument_words(&self) -> Vec<&str> {
         match self {
             Service::Worker => vec!["worker", "--stdio"],
             Service::Host { directory: None } => vec!["host", "--stdio"],

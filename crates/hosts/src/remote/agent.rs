@@ -51,7 +51,7 @@ struct SampleForwarder(SharedOutput);
 impl SampleSink for SampleForwarder {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
         let each = |r: &dyno_monitor::Reading| (r.name.clone(), r.kind == SeriesKind::Counter, r.value);
-        let readings = sample.map(|sample| sample.readings().iter().map(each).collect());
+        let readings = sample.map(|sample| sample.all_readings().iter().map(each).collect());
         // A controller that is gone shows at the other end of the pipe.
         let _ = say(&self.0, &FromHost::Sample { source: source.to_owned(), at_ns, readings });
     }
@@ -76,7 +76,7 @@ impl OtherPrograms {
     /// Returns what they have used since the last call, or since this was made.
     fn lap(&mut self) -> BTreeMap<String, f64> {
         let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
-        let used = self.since.cores(&own, self.server_known);
+        let used = self.since.cores_used(&own, self.server_known);
         self.since = Neighbours::start(Roots::default());
         used
     }
@@ -99,7 +99,7 @@ struct Host {
 
 /// Serves one controller until it closes the pipe or is silent for too long. Servers have their files in a folder of their own
 /// below `directory`, which goes with them; what an agent that was killed has left there is undone first.
-pub fn agent(
+pub fn serve_agent(
     mut input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     directory: &Path,
@@ -129,7 +129,7 @@ pub fn agent(
         listen(&mut input, &hearing, &tell);
         closing.store(true, Ordering::Relaxed);
         // The controller no longer waits for the answer that is being waited for.
-        listening.abort();
+        listening.abort_run();
     };
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
@@ -178,7 +178,8 @@ fn clean(directory: &Path) {
             continue;
         }
         // A folder that cannot be undone stays there to be looked at.
-        let undone = |folder: PathBuf| undo::revert(&folder.join(undo::NAME), &Machine::default()).is_ok();
+        let undone =
+            |folder: PathBuf| undo::revert_journal(&folder.join(undo::NAME), &Machine::default()).is_ok();
         if undone(entry.path().join(WORKERS)) && undone(entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
@@ -247,9 +248,9 @@ fn look(spec: &ServerSpec) -> Result<FromHost, AgentError> {
     let path = path.of_process(0);
     let base =
         path.canonicalize().map_err(|source| AgentError::DataPath { path: path.to_owned(), source })?;
-    let folder = volume::folder(&base, &asked.name);
+    let folder = volume::volume_folder(&base, &asked.name);
     let version = version_of(spec, &Machine::default())?;
-    let found = volume::look(&folder);
+    let found = volume::look_into(&folder);
     Ok(FromHost::Found { folder, there: found.there, record: found.record.map(Box::new), version })
 }
 
@@ -292,11 +293,11 @@ impl Host {
                 }
                 ToHost::Mark { at_ns: Some(at_ns) } => {
                     let at = UNIX_EPOCH + Duration::from_nanos(at_ns);
-                    self.monitor.iter().for_each(|monitor| monitor.marker().mark_at(at));
+                    self.monitor.iter().for_each(|monitor| monitor.make_marker().mark_at(at));
                     continue;
                 }
                 ToHost::Mark { at_ns: None } => {
-                    self.monitor.iter().for_each(Monitor::mark);
+                    self.monitor.iter().for_each(Monitor::take_samples);
                     let others = self.neighbours.as_mut().map(OtherPrograms::lap).unwrap_or_default();
                     Ok(FromHost::Marked { others })
                 }
@@ -335,7 +336,11 @@ impl Host {
             Beginning { preparation: preparation.clone(), volume, lasting: false, loads: false, ways: &[] };
         let started = Server::start_with(spec, &begin, &self.work_dir, &machine, Some(self.control.clone()));
         let server = self.server.insert(started?);
-        Ok(FromHost::Started { uris: server.uris(), processes: server.processes(), cores: server.cores() })
+        Ok(FromHost::Started {
+            uris: server.client_uris(),
+            processes: server.running_processes(),
+            cores: server.given_cores(),
+        })
     }
 
     fn own(&mut self) -> Result<&mut Server, AgentError> {
@@ -343,16 +348,16 @@ impl Host {
     }
 
     fn count(&mut self) -> Result<FromHost, AgentError> {
-        Ok(FromHost::Counted(self.own()?.counted()?))
+        Ok(FromHost::Counted(self.own()?.count_records()?))
     }
 
     /// Keeps the data as a volume, which is removed again if the servers then have others than were loaded.
     fn keep(&mut self, folder: &Path, record: &Loaded) -> Result<FromHost, AgentError> {
         let server = self.own()?;
-        server.keep(folder, record)?;
-        let count = server.counted()?;
+        server.keep_copy(folder, record)?;
+        let count = server.count_records()?;
         if count != record.count {
-            volume::remove(folder).map_err(|source| file(folder, source))?;
+            volume::remove_volume(folder).map_err(|source| file(folder, source))?;
             return Err(AgentError::Changed { loaded: record.count, there: count });
         }
         Ok(FromHost::Done)
@@ -367,12 +372,12 @@ impl Host {
 
     fn inject(&mut self, which: Range<usize>, fault: &ServerFault) -> Result<FromHost, AgentError> {
         let server = self.having(&which)?;
-        Ok(FromHost::Injected(Box::new(server.inject(which, fault))))
+        Ok(FromHost::Injected(Box::new(server.inject_fault(which, fault))))
     }
 
     fn heal(&mut self, which: &[usize], fault: &ServerFault, noted: &[u64]) -> Result<FromHost, AgentError> {
         let server = self.having(&(0..which.iter().max().map_or(0, |last| last.saturating_add(1))))?;
-        Ok(FromHost::Healed(server.heal(which, fault, noted)?))
+        Ok(FromHost::Healed(server.heal_fault(which, fault, noted)?))
     }
 
     fn inject_into_worker(&mut self, pid: u32, fault: WorkerFault) -> Result<FromHost, AgentError> {
@@ -391,7 +396,7 @@ impl Host {
     }
 
     fn heal_worker(&mut self, noted: u64) -> Result<FromHost, AgentError> {
-        self.workers.as_mut().map_or(Ok(()), |journal| journal.undo(noted))?;
+        self.workers.as_mut().map_or(Ok(()), |journal| journal.undo_one(noted))?;
         Ok(FromHost::Done)
     }
 
@@ -406,7 +411,7 @@ impl Host {
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
         let (mut ours, mut server_known) = (beside.iter().copied().map(Pid::from).collect::<Vec<_>>(), false);
         // This host's own servers may be ended and started again, and may have been: they are known by their names.
-        let own = self.server.as_ref().map_or(Vec::new(), Server::watched);
+        let own = self.server.as_ref().map_or(Vec::new(), Server::watched_processes);
         for (name, pid) in processes {
             let named =
                 |own: &&(String, Pid)| name.strip_suffix(&own.0).is_some_and(|before| before.ends_with('-'));
@@ -430,7 +435,7 @@ impl Host {
         for uri in databases {
             match registry::parse(uri)
                 .map_err(TargetError::from)
-                .and_then(|target| target.open_for_look(&|| self.control.stopping()))
+                .and_then(|target| target.open_for_look(&|| self.control.is_stopping()))
             {
                 Ok(one) => opened.push(one),
                 Err(why) => {
@@ -450,14 +455,14 @@ impl Host {
 
     fn facts(&mut self) -> FromHost {
         match &mut self.server {
-            Some(server) => FromHost::Facts { facts: server.facts(), died: server.died() },
+            Some(server) => FromHost::Facts { facts: server.server_facts(), died: server.describe_death() },
             None => FromHost::Facts { facts: Default::default(), died: None },
         }
     }
 
     fn loaded(&mut self) -> Result<FromHost, AgentError> {
         if let Some(server) = self.server.as_mut().filter(|_| self.keeps) {
-            server.snapshot()?;
+            server.take_snapshot()?;
         }
         Ok(FromHost::Done)
     }

@@ -59,20 +59,20 @@ impl Running {
     }
 
     /// Returns how it has ended, if it has.
-    pub fn ended(&mut self) -> Option<String> {
+    pub fn end_status(&mut self) -> Option<String> {
         match self {
             Running::Process(child) => match child.try_wait() {
                 Ok(None) => None,
                 Ok(Some(status)) => Some(status.to_string()),
                 Err(why) => Some(why.to_string()),
             },
-            Running::Channel(channel) => channel.ended(),
+            Running::Channel(channel) => channel.end_status(),
         }
     }
 
     /// Waits until it has ended, at most until `end`; then it is ended.
     pub fn end(&mut self, end: Instant) {
-        while self.ended().is_none() && Instant::now() < end {
+        while self.end_status().is_none() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }
         match self {

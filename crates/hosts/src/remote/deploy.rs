@@ -18,7 +18,7 @@ const COPY: Duration = Duration::from_secs(120);
 /// Copies `program` to `host`, unless it is there already; returns its path there. For another architecture the program is
 /// looked for beside it, as `dyno-worker-ARCHITECTURE`. `directory` is where it goes; by default the user's cache. The wait
 /// ends once `control` stops.
-pub fn deploy(
+pub fn deploy_program(
     host: &SshHost,
     program: &Path,
     directory: Option<&str>,
@@ -36,7 +36,7 @@ pub fn deploy(
         return Err(host.failed(format!("{system} there: workers run on Linux")));
     }
     let file = fitting(program, machine).map_err(|error| host.failed(error))?;
-    let digest = digest(&file).map_err(|e| host.failed(format!("{}: {e}", file.display())))?;
+    let digest = file_digest(&file).map_err(|e| host.failed(format!("{}: {e}", file.display())))?;
     let folder = directory.map_or_else(|| format!("{cache}/dyno"), str::to_owned);
     let path = format!("{folder}/dyno-{}-{}", env!("CARGO_PKG_VERSION"), &digest[..16]);
     let (path_word, folder_word) = (shell::quoted(&[&path]), shell::quoted(&[&folder]));
@@ -106,7 +106,7 @@ fn fitting(program: &Path, machine: &str) -> Result<PathBuf, NoProgram> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn digest(path: &Path) -> std::io::Result<String> {
+pub fn file_digest(path: &Path) -> std::io::Result<String> {
     let (mut file, mut digest) = (File::open(path)?, Sha256::new());
     let mut block = vec![0; 1 << 20];
     loop {
@@ -134,6 +134,6 @@ mod tests {
             folder.path().join(if other == "arm64" { "dyno-worker-aarch64" } else { "dyno-worker-x86_64" });
         std::fs::write(&worker, "y").unwrap();
         assert_eq!(fitting(&program, other).unwrap(), worker);
-        assert_eq!(digest(&program).unwrap()[..8], *"2d711642");
+        assert_eq!(file_digest(&program).unwrap()[..8], *"2d711642");
     }
 }

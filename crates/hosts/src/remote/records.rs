@@ -15,20 +15,20 @@ pub(crate) struct RemoteLogRecords {
 
 impl RemoteLogRecords {
     /// Creates the records of a source with this name.
-    pub fn of(source: String, clock: Option<Arc<Mutex<Offset>>>) -> Self {
+    pub fn of_source(source: String, clock: Option<Arc<Mutex<Offset>>>) -> Self {
         RemoteLogRecords { source, clock, waiting: Vec::new() }
     }
 
     /// Takes one.
-    pub fn add(&mut self, record: Record) {
+    pub fn add_record(&mut self, record: Record) {
         if self.waiting.len() < LOG_WAITING {
             self.waiting.push(record);
         }
-        self.pass();
+        self.pass_waiting();
     }
 
     /// Puts in what waits, if the clock is known by now.
-    pub fn pass(&mut self) {
+    pub fn pass_waiting(&mut self) {
         let known = self.clock.as_ref().map_or(Some(0), |clock| {
             let offset = *clock.lock().unwrap_or_else(PoisonError::into_inner);
             (offset != Offset::default()).then_some(offset.ns)
@@ -50,7 +50,7 @@ impl RemoteLogRecords {
 impl Drop for RemoteLogRecords {
     /// Records that still wait when the source is gone has the time of its own clock, and says so.
     fn drop(&mut self) {
-        self.pass();
+        self.pass_waiting();
         for record in &mut self.waiting {
             record.fields.insert("clock".into(), "not known".into());
         }

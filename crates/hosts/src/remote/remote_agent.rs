@@ -2,7 +2,7 @@
 
 use crate::protocol::agent::{FromHost, ToHost};
 use crate::protocol::frame::{Frame, read_frame, write_frame};
-use crate::protocol::offset::{Offset, offset};
+use crate::protocol::offset::{Offset, quickest_offset};
 use crate::protocol::service::Service;
 use crate::protocol::worker::PROTOCOL;
 use crate::remote::channel::{Channel, ProgramInput, Running};
@@ -120,13 +120,13 @@ impl RemoteAgent {
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
         let ending = Arc::new(AtomicBool::new(false));
         let wanted = ending.clone();
-        let mut records = RemoteLogRecords::of(format!("host-{name}"), Some(clock.clone()));
+        let mut records = RemoteLogRecords::of_source(format!("host-{name}"), Some(clock.clone()));
         let listen = move || {
             let mut sources = BTreeSet::new();
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
-                records.pass();
+                records.pass_waiting();
                 if let FromHost::Log(record) = word {
-                    records.add(*record);
+                    records.add_record(*record);
                     continue;
                 }
                 if let FromHost::Sample { source, .. } = &word {
@@ -173,12 +173,12 @@ impl RemoteAgent {
             Ok(_) => return Err(host.failed("another answer than hello")),
             Err(silent) if agent.given_up.load(Ordering::Relaxed) => return Err(silent),
             Err(_) => {
-                let how = agent.running.ended();
+                let how = agent.running.end_status();
                 return Err(host.unreachable(host.lost(log, how.as_deref())));
             }
         }
         agent.keep_alive()?;
-        agent.clock()?;
+        agent.ask_clock()?;
         tracing::info!(host = agent.name(), system = agent.environment.host, "an agent has been started");
         Ok(agent)
     }
@@ -225,7 +225,7 @@ impl RemoteAgent {
                     let words = self.host.lost(&self.log, None);
                     return Err(self.host.unreachable(format!("the agent there was lost: {words}")));
                 }
-                Err(_) if control.is_some_and(Control::stopping) => {
+                Err(_) if control.is_some_and(Control::is_stopping) => {
                     self.given_up.store(true, Ordering::Relaxed);
                     return Err(self.host.failed("interrupted"));
                 }
@@ -239,8 +239,8 @@ impl RemoteAgent {
     }
 
     /// The host's clock, asked now.
-    pub fn clock(&self) -> Result<Offset, RemoteError> {
-        let found = offset(|| match self.ask(&ToHost::Clock, SHORT, None)? {
+    pub fn ask_clock(&self) -> Result<Offset, RemoteError> {
+        let found = quickest_offset(|| match self.ask(&ToHost::Clock, SHORT, None)? {
             FromHost::Clock { now_ns } => Ok(now_ns),
             _ => Err(self.host.failed("another answer than the time")),
         })?;
@@ -256,7 +256,7 @@ impl RemoteAgent {
 
     /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`), of these processes, and of those `told`
     /// that are found there. Processes `beside` them belong to the run, too, and another agent of the same kernel watches them.
-    pub fn watch(
+    pub fn start_watch(
         &self,
         interval: Duration,
         processes: &[(String, u32)],
@@ -264,7 +264,7 @@ impl RemoteAgent {
         databases: &[String],
         to: Arc<Mutex<dyn SampleSink>>,
     ) -> Result<(), RemoteError> {
-        self.clock()?;
+        self.ask_clock()?;
         *held(&self.sink) = Some(to);
         let word = ToHost::Watch {
             interval_ns: interval.as_nanos() as u64,
@@ -278,7 +278,7 @@ impl RemoteAgent {
 
     /// Makes a cluster or a replica set of servers that run elsewhere, unless that has been `made`; their URIs, one for each
     /// instance.
-    pub fn form(
+    pub fn form_cluster(
         &self,
         spec: &ServerSpec,
         nodes: &[SocketAddr],
@@ -322,7 +322,7 @@ impl RemoteAgent {
 
     /// The volume there that servers of this description would begin with: its folder, what was found, and the version of their
     /// program.
-    pub fn look(&self, spec: &ServerSpec) -> Result<(PathBuf, FoundVolume, String), RemoteError> {
+    pub fn look_at_volume(&self, spec: &ServerSpec) -> Result<(PathBuf, FoundVolume, String), RemoteError> {
         match self.ask(&ToHost::Look { spec: Box::new(spec.clone()) }, SHORT, None)? {
             FromHost::Found { folder, there, record, version } => {
                 Ok((folder, FoundVolume { record: record.map(|record| *record), there }, version))
@@ -342,7 +342,7 @@ impl RemoteAgent {
     }
 
     /// Ends the monitors.
-    pub fn unwatch(&self) -> Result<(), RemoteError> {
+    pub fn end_watch(&self) -> Result<(), RemoteError> {
         let done = self.ask(&ToHost::Unwatch, SHORT, None).map(drop);
         *held(&self.sink) = None;
         done
@@ -378,7 +378,11 @@ fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &
             let sample = readings.map(|readings| {
                 let mut sample = Sample::default();
                 for (name, counter, value) in readings {
-                    sample.put(name, if counter { SeriesKind::Counter } else { SeriesKind::Gauge }, value);
+                    sample.add_figure(
+                        name,
+                        if counter { SeriesKind::Counter } else { SeriesKind::Gauge },
+                        value,
+                    );
                 }
                 sample
             });
@@ -416,7 +420,7 @@ pub struct RemoteServer {
 
 impl RemoteServer {
     /// Creates the servers of an agent, which will start them.
-    pub fn of(agent: RemoteAgent) -> RemoteServer {
+    pub fn of_agent(agent: RemoteAgent) -> RemoteServer {
         RemoteServer { agent, uris: Vec::new(), processes: Vec::new(), cores: Vec::new() }
     }
 
@@ -443,7 +447,7 @@ impl RemoteServer {
     }
 
     /// Keys or documents of all instances.
-    pub fn counted(&self, control: &Control) -> Result<u64, RemoteError> {
+    pub fn count_records(&self, control: &Control) -> Result<u64, RemoteError> {
         match self.agent.ask(&ToHost::CountOwn, LONG, Some(control))? {
             FromHost::Counted(count) => Ok(count),
             _ => Err(self.agent.host.failed("another answer than a count")),
@@ -451,7 +455,7 @@ impl RemoteServer {
     }
 
     /// Keeps their data as a volume in `folder`.
-    pub fn keep(&self, folder: &Path, record: &Loaded, control: &Control) -> Result<(), RemoteError> {
+    pub fn keep_volume(&self, folder: &Path, record: &Loaded, control: &Control) -> Result<(), RemoteError> {
         let word = ToHost::Keep { folder: folder.to_owned(), record: Box::new(record.clone()) };
         self.agent.ask(&word, VERY_LONG, Some(control)).map(drop)
     }
@@ -462,7 +466,7 @@ impl RemoteServer {
     }
 
     /// Returns facts about the servers, and the reason if they are no longer there.
-    pub fn facts(&self) -> Result<(BTreeMap<String, String>, Option<String>), RemoteError> {
+    pub fn server_facts(&self) -> Result<(BTreeMap<String, String>, Option<String>), RemoteError> {
         match self.agent.ask(&ToHost::Ask, SHORT, None)? {
             FromHost::Facts { facts, died } => Ok((facts, died)),
             _ => Err(self.agent.host.failed("another answer than facts")),
@@ -470,7 +474,11 @@ impl RemoteServer {
     }
 
     /// Does something to some of its processes, from 0, on purpose.
-    pub fn inject(&self, which: Range<usize>, fault: &ServerFault) -> Result<FaultOutcome, RemoteError> {
+    pub fn inject_fault(
+        &self,
+        which: Range<usize>,
+        fault: &ServerFault,
+    ) -> Result<FaultOutcome, RemoteError> {
         let word = ToHost::InjectFault { which: (which.start, which.end), fault: fault.clone() };
         match self.agent.ask(&word, LONG, None)? {
             FromHost::Injected(outcome) => Ok(*outcome),
@@ -479,7 +487,7 @@ impl RemoteServer {
     }
 
     /// Undoes that; what there is to say of it.
-    pub fn heal(
+    pub fn heal_fault(
         &self,
         which: &[usize],
         fault: &ServerFault,
@@ -493,7 +501,7 @@ impl RemoteServer {
     }
 
     /// Keeps a copy of the loaded data.
-    pub fn loaded(&self, control: &Control) -> Result<(), RemoteError> {
+    pub fn keep_loaded(&self, control: &Control) -> Result<(), RemoteError> {
         self.agent.ask(&ToHost::Loaded, LONG, Some(control)).map(drop)
     }
 

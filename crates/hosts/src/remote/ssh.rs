@@ -154,14 +154,14 @@ impl SshHost {
         let status = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break status,
-                Ok(None) if Instant::now() < end && !control.stopping() => {
+                Ok(None) if Instant::now() < end && !control.is_stopping() => {
                     std::thread::sleep(Duration::from_millis(5))
                 }
                 _ => {
                     // With the command that makes the way, where the configuration names one. It may have ended by itself.
                     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                     let _ = child.wait();
-                    return Err(match control.stopping() {
+                    return Err(match control.is_stopping() {
                         true => self.failed("no longer waited for"),
                         false => self.failed(format!("no end after {} s", patience.as_secs())),
                     });

@@ -46,7 +46,7 @@ impl Transport {
         match self {
             Transport::Ssh(host) => {
                 let mut words = vec![program];
-                words.extend(service.words());
+                words.extend(service.argument_words());
                 let mut command = host.command(&words);
                 Channel::start(command.stderr(errors))
                     .map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))

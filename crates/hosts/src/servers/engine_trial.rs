@@ -37,16 +37,16 @@ pub enum EngineTrial {
 
 /// Starts a mongod with a storage engine on an empty folder, and ends it again.
 pub fn try_engine(program: &Path, engine: &str) -> EngineTrial {
-    let (Ok(mut work_dir), Ok(port)) = (Temporary::server(), free_port()) else {
+    let (Ok(mut work_dir), Ok(port)) = (Temporary::for_server(), free_port()) else {
         return EngineTrial::Untried;
     };
-    let log = work_dir.data().join("log");
+    let log = work_dir.data_folder().join("log");
     let files = std::fs::File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
     let Ok((out, err)) = files else { return EngineTrial::Untried };
     let mut command = process::ending_with_dyno(program);
     command
         .args(["--storageEngine", engine, "--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
-        .arg(work_dir.data())
+        .arg(work_dir.data_folder())
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(err)
@@ -57,7 +57,7 @@ pub fn try_engine(program: &Path, engine: &str) -> EngineTrial {
     }
     let Ok(mut child) = command.spawn() else { return EngineTrial::Untried };
     // Where it cannot be noted, the kernel ends it with dyno.
-    let _ = work_dir.notes(child.id());
+    let _ = work_dir.note_process(child.id());
     let begun = Instant::now();
     let trial = loop {
         // One that has ended is not the one that listens.

@@ -33,7 +33,7 @@ while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 126; shift; n=$((n - 1)); done
 
 /// Returns the words before a program: the shell's arguments, then the prefix that sets cores and memory.
 fn in_front(wait: bool, group: Option<&ControlGroup>, prefix: &[String]) -> Vec<OsString> {
-    let entrances = group.map(ControlGroup::entrances).unwrap_or_default();
+    let entrances = group.map(ControlGroup::entry_files).unwrap_or_default();
     let text = match wait {
         true => format!("read -r go || exit 125\n{ENTER}exec \"$@\" </dev/null"),
         false => format!("{ENTER}exec \"$@\""),
@@ -86,9 +86,9 @@ pub(super) struct Launch<'a> {
 impl Launch<'_> {
     /// Starts it; returns it with its entry in the journal.
     pub(super) fn start(&self, machine: &Machine, journal: &mut Journal) -> Result<(Child, u64), LocalError> {
-        let failed = |e: std::io::Error| LocalError::failed(self.program.display(), e);
+        let failed = |e: std::io::Error| LocalError::failed_step(self.program.display(), e);
         let log = File::options().create(true).append(true).open(self.log);
-        let log = log.map_err(|e| LocalError::failed(self.log.display(), e))?;
+        let log = log.map_err(|e| LocalError::failed_step(self.log.display(), e))?;
         let mut command = child::clean_command("/bin/sh");
         command.args(in_front(true, self.group, &self.guarded(machine)));
         command.arg(self.program).args(self.arguments).current_dir(self.folder);
@@ -98,11 +98,13 @@ impl Launch<'_> {
         command.stdin(Stdio::piped()).stdout(log.try_clone().map_err(failed)?).stderr(log);
         let mut child = spawn_lasting(command).map_err(failed)?;
         let pid = child.id();
-        let noted = match process::started(machine, pid) {
-            Some(started) => {
-                journal.add(Undo::Process { pid, started, session: process::session(machine, pid) })
-            }
-            None => Err(LocalError::failed(self.program.display(), "its shell ended at once")),
+        let noted = match process::start_ticks(machine, pid) {
+            Some(started) => journal.note_action(Undo::Process {
+                pid,
+                started,
+                session: process::session_of(machine, pid),
+            }),
+            None => Err(LocalError::failed_step(self.program.display(), "its shell ended at once")),
         };
         let go = child.stdin.take();
         match noted {
@@ -123,7 +125,7 @@ impl Launch<'_> {
     /// The prefix, behind what has the kernel end the server should dyno be killed.
     fn guarded(&self, machine: &Machine) -> Vec<String> {
         let setpriv =
-            machine.find("setpriv").filter(|_| !self.lasting).map(|path| path.display().to_string());
+            machine.find_program("setpriv").filter(|_| !self.lasting).map(|path| path.display().to_string());
         let guard = setpriv.map(|path| vec![path, "--pdeathsig".into(), "KILL".into(), "--".into()]);
         [guard.unwrap_or_default(), self.prefix.to_vec()].concat()
     }
@@ -160,9 +162,9 @@ impl Confinement {
         go_on: bool,
     ) -> Result<Self, LocalError> {
         limits.check().map_err(|why| LocalError::Refused(format!("limits.{why}")))?;
-        let topology = machine.topology()?;
+        let topology = machine.machine_topology()?;
         let ports: Vec<u16> = (0..count.max(index + 1)).map(|i| i as u16).collect();
-        let plan = placement::plan(placement, &topology, &ports)?.swap_remove(index);
+        let plan = placement::plan_placement(placement, &topology, &ports)?.swap_remove(index);
         let mut lost = Vec::new();
         let prefix = prefix_or_less(&plan, &topology, machine, go_on, &mut lost)?;
         let mut journal = Journal::open(work_dir, machine)?;
@@ -174,28 +176,28 @@ impl Confinement {
     }
 
     /// The command that runs a program inside; standard input and output are the caller's to set.
-    pub fn command(&self, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
+    pub fn confined_command(&self, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = child::clean_command("/bin/sh");
         command.args(in_front(false, self.group.as_ref(), &self.prefix)).arg(program).args(arguments);
         command
     }
 
     /// Cores; none if any will do.
-    pub fn cores(&self) -> Vec<usize> {
+    pub fn confined_cores(&self) -> Vec<usize> {
         self.plan.cpus.clone().unwrap_or_default()
     }
 
     /// The folders of its control group, by controller.
     pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
-        self.group.as_ref().map(ControlGroup::folders).unwrap_or_default()
+        self.group.as_ref().map(ControlGroup::controller_folders).unwrap_or_default()
     }
 
     /// Returns the kernel's facts about the process and its group. An error if it does not run where it should.
-    pub fn facts(&self, pid: u32) -> Result<BTreeMap<String, String>, LocalError> {
-        let mut facts = process::effective(&self.machine, pid);
-        self.plan.confirm(&facts).map_err(|why| LocalError::failed(format!("process {pid}"), why))?;
-        facts.insert("placement".into(), self.plan.describe());
-        facts.extend(self.group.iter().flat_map(ControlGroup::facts));
+    pub fn kernel_facts(&self, pid: u32) -> Result<BTreeMap<String, String>, LocalError> {
+        let mut facts = process::effective_placement(&self.machine, pid);
+        self.plan.confirm(&facts).map_err(|why| LocalError::failed_step(format!("process {pid}"), why))?;
+        facts.insert("placement".into(), self.plan.describe_plan());
+        facts.extend(self.group.iter().flat_map(ControlGroup::limit_facts));
         Ok(facts)
     }
 
@@ -243,8 +245,9 @@ pub(super) fn group_or_none(
     if limits.is_nothing() {
         return Ok(None);
     }
-    let disks = if limits.has_io() { dyno_localhost::storage::disks(machine, data) } else { Vec::new() };
-    match ControlGroup::make(machine, name, limits, &disks, journal) {
+    let disks =
+        if limits.has_io() { dyno_localhost::storage::whole_disks(machine, data) } else { Vec::new() };
+    match ControlGroup::make_group(machine, name, limits, &disks, journal) {
         Ok(group) => Ok(Some(group)),
         Err(error @ LocalError::NotPermitted { .. }) if go_on => {
             lost.push(error.to_string());

@@ -48,36 +48,37 @@ impl Member {
     }
 
     /// Tells the watchers which process it is now.
-    pub fn tell(&self) {
-        self.running.set(self.server());
+    pub fn tell_watchers(&self) {
+        self.running.set_process(self.server());
     }
 
     /// Kills what is left of it and clears it away: whether its entry could be taken back, and its group removed.
     pub fn clear(&mut self, journal: &mut Journal) -> [Result<(), LocalError>; 2] {
         self.pid().into_iter().for_each(process::end_group);
-        let ended = self.noted.take().map_or(Ok(()), |id| journal.undo(id));
+        let ended = self.noted.take().map_or(Ok(()), |id| journal.undo_one(id));
         if let Some(mut child) = self.child.take() {
             // It has ended or has just been killed.
             let _ = child.wait();
         }
         self.answering = None;
-        self.tell();
-        [ended, self.group.take().map_or(Ok(()), |mut group| group.remove(journal))]
+        self.tell_watchers();
+        [ended, self.group.take().map_or(Ok(()), |mut group| group.remove_group(journal))]
     }
 
     /// Returns the kernel's facts about it and its group.
-    pub fn now(&self, machine: &Machine) -> BTreeMap<String, String> {
-        let mut facts = self.server().map(|pid| process::effective(machine, pid)).unwrap_or_default();
-        facts.extend(self.group.iter().flat_map(ControlGroup::facts));
+    pub fn facts_now(&self, machine: &Machine) -> BTreeMap<String, String> {
+        let mut facts =
+            self.server().map(|pid| process::effective_placement(machine, pid)).unwrap_or_default();
+        facts.extend(self.group.iter().flat_map(ControlGroup::limit_facts));
         facts
     }
 
     /// If it has ended by itself: how, and its last words.
-    pub fn ended(&mut self) -> Option<String> {
+    pub fn end_status(&mut self) -> Option<String> {
         if self.ended.is_none() {
             let status = self.child.as_mut()?.try_wait().ok().flatten()?;
             self.pid().into_iter().for_each(process::end_group);
-            let killed = self.group.as_ref().map_or(0, ControlGroup::killed);
+            let killed = self.group.as_ref().map_or(0, ControlGroup::count_killed);
             let memory = match killed {
                 0 => String::new(),
                 _ => ", killed by the kernel for want of memory (limits.memory)".to_owned(),

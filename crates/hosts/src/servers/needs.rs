@@ -26,10 +26,10 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
 }
 
 /// The program: on PATH by its usual or given name, or at a path.
-pub fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
+pub fn find_program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalError> {
     let name = spec.program.clone().unwrap_or_else(|| spec.kind.program_name().into());
     let found = match name.components().count() {
-        1 => machine.find(&name.display().to_string()),
+        1 => machine.find_program(&name.display().to_string()),
         _ => name.canonicalize().ok().filter(|path| is_program(path)),
     };
     let place = if name.components().count() == 1 { "is not on PATH" } else { "is no program" };
@@ -39,14 +39,14 @@ pub fn program(spec: &ServerSpec, machine: &Machine) -> Result<PathBuf, LocalErr
 }
 
 /// The program of routers, where there are some: mongos, beside mongod or on PATH.
-pub fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, LocalError> {
+pub fn find_router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, LocalError> {
     if spec.topology != Shape::Sharded {
         return Ok(None);
     }
-    let own = program(spec, machine)?;
+    let own = find_program(spec, machine)?;
     let beside = Some(own.with_file_name("mongos")).filter(|path| is_program(path));
     let absent = || LocalError::Absent(format!("mongos is neither beside {} nor on PATH", own.display()));
-    beside.or_else(|| machine.find("mongos")).ok_or_else(absent).map(Some)
+    beside.or_else(|| machine.find_program("mongos")).ok_or_else(absent).map(Some)
 }
 
 /// Returns the version that a kind's program, by its usual name or another, reports on this host; absent where it is not there or
@@ -54,7 +54,7 @@ pub fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, L
 pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine) -> Option<String> {
     let name = other.unwrap_or(Path::new(kind.program_name()));
     let found = match name.components().count() {
-        1 => machine.find(&name.display().to_string()),
+        1 => machine.find_program(&name.display().to_string()),
         _ => Some(name.to_owned()).filter(|path| is_program(path)),
     };
     found.map(|path| version(&path)).filter(|version| version != "unknown")
@@ -62,7 +62,7 @@ pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine
 
 /// Returns the version that the program of a server reports.
 pub fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String, LocalError> {
-    Ok(version(&program(spec, machine)?))
+    Ok(version(&find_program(spec, machine)?))
 }
 
 /// The first line of `--version`; a program that does not answer within five seconds has none.
@@ -134,7 +134,7 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
         };
     }
     for _ in 0..1_000 {
-        let first = free_port().map_err(|e| LocalError::failed("ports", e))?;
+        let first = free_port().map_err(|e| LocalError::failed_step("ports", e))?;
         if first < u16::MAX - BUS - count && (first..first + count).find_map(taken).is_none() {
             return Ok((first..first + count).collect());
         }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn only_servers_of_data_have_the_cache() {
-        let topology = Machine::default().topology().unwrap();
+        let topology = Machine::default().machine_topology().unwrap();
         let sharded = r#"{"kind": "mongod", "topology": "sharded", "cache": "8GiB""#;
         let gib = |spec: &ServerSpec| {
             budgets(spec, &topology).iter().map(|one| *one as f64 / (1u64 << 30) as f64).collect::<Vec<_>>()

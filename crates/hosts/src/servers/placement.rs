@@ -40,7 +40,11 @@ fn refused(text: String) -> LocalError {
 }
 
 /// The plan of each process; process i listens on `ports[i]`.
-pub fn plan(placement: &Placement, topology: &Topology, ports: &[u16]) -> Result<Vec<Plan>, LocalError> {
+pub fn plan_placement(
+    placement: &Placement,
+    topology: &Topology,
+    ports: &[u16],
+) -> Result<Vec<Plan>, LocalError> {
     placement.check().map_err(|why| LocalError::Refused(format!("placement.{why}")))?;
     if let Some(options) = &placement.numactl {
         let plan = custom(options, topology)?;
@@ -214,7 +218,7 @@ impl Plan {
     /// installed.
     pub(crate) fn prefix(&self, topology: &Topology, machine: &Machine) -> Result<Vec<String>, LocalError> {
         let numactl = || {
-            machine.find("numactl").map(|path| path.display().to_string()).ok_or_else(|| {
+            machine.find_program("numactl").map(|path| path.display().to_string()).ok_or_else(|| {
                 LocalError::NotPermitted {
                     what: "placement".into(),
                     why: "numactl is not installed".into(),
@@ -245,7 +249,7 @@ impl Plan {
     /// The cores without a policy for memory.
     pub(crate) fn cores_only(&self, machine: &Machine) -> Result<Vec<String>, LocalError> {
         let Some(cpus) = &self.cpus else { return Ok(Vec::new()) };
-        let taskset = machine.find("taskset").ok_or_else(|| LocalError::NotPermitted {
+        let taskset = machine.find_program("taskset").ok_or_else(|| LocalError::NotPermitted {
             what: "placement".into(),
             why: "taskset (util-linux) is not installed".into(),
             lost: "processes run on any core".into(),
@@ -267,7 +271,7 @@ impl Plan {
     }
 
     /// In words, for a report.
-    pub fn describe(&self) -> String {
+    pub fn describe_plan(&self) -> String {
         let cpus = self.cpus.as_ref().map_or("any core".to_owned(), |cpus| format!("cores {}", list(cpus)));
         let memory = match (&self.numactl, &self.memory) {
             (Some(options), _) => format!("numactl {}", options.join(" ")),

@@ -17,7 +17,7 @@ fn cpus(plans: &[Plan]) -> Vec<String> {
 
 #[test]
 fn interleaving_uses_all_nodes() {
-    let plans = plan(&placement(r#"{"policy": 0}"#), &machine(&SNC4), &[1, 2]).unwrap();
+    let plans = plan_placement(&placement(r#"{"policy": 0}"#), &machine(&SNC4), &[1, 2]).unwrap();
     assert_eq!(plans[1].memory, Memory::Interleave((0..8).collect()));
     assert_eq!(cpus(&plans), ["any", "any"]);
 }
@@ -25,25 +25,26 @@ fn interleaving_uses_all_nodes() {
 #[test]
 fn ports_choose_nodes_by_their_number() {
     let wanted = placement(r#"{"policy": "bind_by_port"}"#);
-    let plans = plan(&wanted, &machine(&TWO_SOCKETS), &[27017, 27018]).unwrap();
+    let plans = plan_placement(&wanted, &machine(&TWO_SOCKETS), &[27017, 27018]).unwrap();
     // 27017 is odd: with two nodes the first instance is on node 1.
     assert_eq!(cpus(&plans), ["28-55,84-111", "0-27,56-83"]);
     assert_eq!(plans[0].memory, Memory::Bind(vec![1]));
     // The number of nodes is the machine's, not two.
-    let plans = plan(&wanted, &machine(&EPYC), &[27017, 27018, 27019]).unwrap();
+    let plans = plan_placement(&wanted, &machine(&EPYC), &[27017, 27018, 27019]).unwrap();
     assert_eq!(plans.iter().map(|p| p.memory.clone()).collect::<Vec<_>>()[2], Memory::Bind(vec![3]));
 }
 
 #[test]
 fn one_node_for_all_with_cores_or_without() {
     let topology = machine(&TWO_SOCKETS);
-    let plans = plan(&placement(r#"{"policy": 2, "node": 1}"#), &topology, &[1]).unwrap();
+    let plans = plan_placement(&placement(r#"{"policy": 2, "node": 1}"#), &topology, &[1]).unwrap();
     assert_eq!(cpus(&plans), ["28-55,84-111"]);
-    let plans = plan(&placement(r#"{"policy": 2, "node": 1, "cores": "28,27"}"#), &topology, &[1, 2]);
+    let plans =
+        plan_placement(&placement(r#"{"policy": 2, "node": 1, "cores": "28,27"}"#), &topology, &[1, 2]);
     let plans = plans.unwrap();
     assert_eq!(cpus(&plans), ["27-28", "27-28"]);
     assert_eq!(plans[0].memory, Memory::Bind(vec![1]));
-    let words = plans[0].describe();
+    let words = plans[0].describe_plan();
     assert!(
         words.contains("cores 27 are not of node 1") && words.contains("all 2 processes share"),
         "{words}"
@@ -53,28 +54,36 @@ fn one_node_for_all_with_cores_or_without() {
 #[test]
 fn cores_are_dealt_out_with_and_without_their_other_threads() {
     let topology = machine(&TWO_SOCKETS);
-    let plans = plan(&placement(r#"{"policy": 3, "cores_each": 4}"#), &topology, &[1, 2]).unwrap();
+    let plans = plan_placement(&placement(r#"{"policy": 3, "cores_each": 4}"#), &topology, &[1, 2]).unwrap();
     assert_eq!(cpus(&plans), ["0-3", "4-7"]);
-    let plans = plan(&placement(r#"{"policy": 4, "cores_each": 4}"#), &topology, &[1, 2]).unwrap();
+    let plans = plan_placement(&placement(r#"{"policy": 4, "cores_each": 4}"#), &topology, &[1, 2]).unwrap();
     assert_eq!(cpus(&plans), ["0-3,56-59", "4-7,60-63"]);
     // Threads side by side: physical cores all the same.
-    let plans = plan(&placement(r#"{"policy": 3, "cores_each": 2}"#), &machine(&GUEST), &[1, 2]).unwrap();
+    let plans =
+        plan_placement(&placement(r#"{"policy": 3, "cores_each": 2}"#), &machine(&GUEST), &[1, 2]).unwrap();
     assert_eq!(cpus(&plans), ["0,2", "4,6"]);
-    let plans = plan(&placement(r#"{"policy": 4, "cores_each": 2}"#), &machine(&GUEST), &[1, 2]).unwrap();
+    let plans =
+        plan_placement(&placement(r#"{"policy": 4, "cores_each": 2}"#), &machine(&GUEST), &[1, 2]).unwrap();
     assert_eq!(cpus(&plans), ["0-3", "4-7"]);
-    let plans = plan(&placement(r#"{"policy": 4, "cores_each": 1, "cores": "4-7"}"#), &machine(&GUEST), &[1])
-        .unwrap();
+    let plans = plan_placement(
+        &placement(r#"{"policy": 4, "cores_each": 1, "cores": "4-7"}"#),
+        &machine(&GUEST),
+        &[1],
+    )
+    .unwrap();
     assert_eq!(cpus(&plans), ["4-5"]);
 }
 
 #[test]
 fn a_process_whose_cores_are_of_two_nodes_is_told_of() {
     let topology = machine(&SNC4);
-    let plans = plan(&placement(r#"{"policy": 3, "cores_each": 4}"#), &topology, &[0; 4]).unwrap();
+    let plans = plan_placement(&placement(r#"{"policy": 3, "cores_each": 4}"#), &topology, &[0; 4]).unwrap();
     assert_eq!(cpus(&plans)[3], "12-15");
     assert!(plans[2].notes.is_empty());
     assert_eq!(plans[3].notes, ["its cores are of the nodes 0-1"]);
-    let plans = plan(&placement(r#"{"policy": 3, "cores_each": 7, "node": 5}"#), &topology, &[0; 2]).unwrap();
+    let plans =
+        plan_placement(&placement(r#"{"policy": 3, "cores_each": 7, "node": 5}"#), &topology, &[0; 2])
+            .unwrap();
     assert_eq!(cpus(&plans), ["70-76", "77-83"]);
 }
 
@@ -91,7 +100,7 @@ fn what_the_machine_has_not_is_refused() {
         (r#"{"numactl": "-N"}"#, "-N needs a list"),
     ];
     for (text, expected) in wrong {
-        let found = plan(&placement(text), &topology, &[1, 2]).unwrap_err().to_string();
+        let found = plan_placement(&placement(text), &topology, &[1, 2]).unwrap_err().to_string();
         assert!(found.contains(expected), "{text}: {found}");
     }
 }
@@ -101,7 +110,7 @@ fn numactl_is_read_and_passed_on() {
     let topology = machine(&TWO_SOCKETS);
     for text in ["numactl --cpunodebind=1 -m 0-1", "--cpunodebind=1 -m 0-1"] {
         let wanted = Placement { numactl: Some(text.into()), ..Placement::default() };
-        let plans = plan(&wanted, &topology, &[1]).unwrap();
+        let plans = plan_placement(&wanted, &topology, &[1]).unwrap();
         assert_eq!(cpus(&plans), ["28-55,84-111"]);
         assert_eq!(plans[0].memory, Memory::Bind(vec![0, 1]));
         assert_eq!(plans[0].numactl.as_ref().unwrap(), &["--cpunodebind=1", "-m", "0-1"]);

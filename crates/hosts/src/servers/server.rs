@@ -8,7 +8,7 @@ pub mod volume;
 
 use crate::servers::launch::prefix_or_less;
 use crate::servers::member::{Member, copy_of};
-use crate::servers::needs::{absolute, ports, program, router, version};
+use crate::servers::needs::{absolute, find_program, find_router, ports, version};
 use crate::servers::placement;
 use crate::servers::placement::Plan;
 use crate::servers::server::fault_preparation::FaultPreparation;
@@ -111,18 +111,18 @@ impl Server {
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
         spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
-        let program = program(spec, machine)?;
-        let router = router(spec, machine)?;
+        let program = find_program(spec, machine)?;
+        let router = find_router(spec, machine)?;
         let version = version(&program);
-        let topology = machine.topology()?;
+        let topology = machine.machine_topology()?;
         let ports = ports(spec)?;
-        let plans = placement::plan(&spec.placement, &topology, &ports)?;
+        let plans = placement::plan_placement(&spec.placement, &topology, &ports)?;
         let beyond = placement::beyond_memory(spec, &plans, &topology);
         if let Some(beyond) = beyond.as_ref().filter(|beyond| beyond.limits) {
             return Err(LocalError::Refused(format!("server.limits.memory: {}", beyond.text)));
         }
         let work_dir = dyno_localhost::trusted::make_folder(work_dir).and_then(|()| work_dir.canonicalize());
-        let work_dir = work_dir.map_err(|e| LocalError::failed("the server's home", e))?;
+        let work_dir = work_dir.map_err(|e| LocalError::failed_step("the server's home", e))?;
         let mut server = Server {
             spec: spec.clone(),
             program,
@@ -189,7 +189,7 @@ impl Server {
                 name,
             };
             self.make_folder(&node.data)?;
-            fs::create_dir_all(&node.home).map_err(|e| LocalError::failed(node.home.display(), e))?;
+            fs::create_dir_all(&node.home).map_err(|e| LocalError::failed_step(node.home.display(), e))?;
             let placed = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
             let prefix = ways.get(i).map_or_else(Vec::new, |way| way.prefix.clone());
             self.members.push(Member {
@@ -215,7 +215,7 @@ impl Server {
             Some(paths) => absolute(paths.of_process(0))?,
             None => work_dir.to_owned(),
         };
-        let mark = self.journal.mark();
+        let mark = self.journal.current_end();
         match mount_image(&self.machine, &image, &folder, work_dir, &mut self.journal) {
             Ok(mounted) => {
                 let over: Vec<String> = mounted.devices.iter().map(|d| d.display().to_string()).collect();
@@ -245,26 +245,26 @@ impl Server {
                 folder.display()
             )));
         }
-        self.journal.add(Undo::Folder { path: folder.to_owned() })?;
-        fs::create_dir(folder).map_err(|e| LocalError::failed(folder.display(), e))
+        self.journal.note_action(Undo::Folder { path: folder.to_owned() })?;
+        fs::create_dir(folder).map_err(|e| LocalError::failed_step(folder.display(), e))
     }
 
     /// Returns the URIs that clients connect to, one for each instance.
-    pub fn uris(&self) -> Vec<String> {
+    pub fn client_uris(&self) -> Vec<String> {
         let each = self.spec.processes_each() as usize;
         let nodes: Vec<&ServerNode> = self.members.iter().map(|member| &member.node).collect();
         nodes.chunks(each).map(|nodes| server(self.spec.kind).uri(&self.spec, nodes)).collect()
     }
 
     /// Names and numbers of the processes that run.
-    pub fn processes(&self) -> Vec<(String, u32)> {
+    pub fn running_processes(&self) -> Vec<(String, u32)> {
         let running =
             self.members.iter().filter_map(|member| Some((member.node.name.clone(), member.server()?)));
         running.collect()
     }
 
     /// Names of the processes, and their numbers as they change.
-    pub fn watched(&self) -> Vec<(String, Pid)> {
+    pub fn watched_processes(&self) -> Vec<(String, Pid)> {
         self.members.iter().map(|member| (member.node.name.clone(), member.running.clone())).collect()
     }
 
@@ -272,7 +272,7 @@ impl Server {
     pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
         let mut all = Vec::new();
         for member in &self.members {
-            let folders = member.group.iter().flat_map(ControlGroup::folders);
+            let folders = member.group.iter().flat_map(ControlGroup::controller_folders);
             all.extend(
                 folders.map(|(controller, path)| (format!("{}.{controller}", member.node.name), path)),
             );
@@ -281,7 +281,7 @@ impl Server {
     }
 
     /// The cores that the processes were given, which load threads should keep off; none if they may run anywhere.
-    pub fn cores(&self) -> Vec<usize> {
+    pub fn given_cores(&self) -> Vec<usize> {
         let mut cores: Vec<usize> =
             self.members.iter().filter_map(|m| m.plan.cpus.clone()).flatten().collect();
         cores.sort_unstable();
@@ -290,17 +290,17 @@ impl Server {
     }
 
     /// The folders that hold the data.
-    pub fn data(&self) -> Vec<PathBuf> {
+    pub fn data_folders(&self) -> Vec<PathBuf> {
         self.members.iter().map(|member| member.node.data.clone()).collect()
     }
 
     /// Returns notes for the user, such as limits that could not be set.
-    pub fn notes(&self) -> &[String] {
+    pub fn user_notes(&self) -> &[String] {
         &self.notes
     }
 
     /// Program, version, command lines, effective placement, limits and counters; of a process that has ended, its last.
-    pub fn facts(&self) -> BTreeMap<String, String> {
+    pub fn server_facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         facts.insert("program".to_owned(), self.program.display().to_string());
         facts.insert("version".to_owned(), self.version.clone());
@@ -314,16 +314,16 @@ impl Server {
         for member in &self.members {
             let mut own = member.last.clone();
             own.insert("command".into(), member.command.clone());
-            own.insert("placement".into(), member.plan.describe());
-            own.extend(member.now(&self.machine));
+            own.insert("placement".into(), member.plan.describe_plan());
+            own.extend(member.facts_now(&self.machine));
             facts.extend(own.into_iter().map(|(key, value)| (format!("{}.{key}", member.node.name), value)));
         }
         facts
     }
 
     /// A process that has ended by itself, in words, with the last lines of its log.
-    pub fn died(&mut self) -> Option<String> {
-        let died = self.members.iter_mut().find_map(Member::ended);
+    pub fn describe_death(&mut self) -> Option<String> {
+        let died = self.members.iter_mut().find_map(Member::end_status);
         died.inspect(|reason| tracing::error!(reason, "a server has ended by itself"))
     }
 
@@ -342,18 +342,18 @@ impl Server {
     }
 
     /// Stops the server, keeps a copy of its data, and starts it again; a copy that is there already is replaced.
-    pub fn snapshot(&mut self) -> Result<(), LocalError> {
+    pub fn take_snapshot(&mut self) -> Result<(), LocalError> {
         self.may_copy()?;
         tracing::info!("the servers' data are copied: they stop and start again");
         self.end_all(true)?;
         for i in 0..self.members.len() {
             let (data, copy) = (self.members[i].node.data.clone(), copy_of(&self.members[i].node));
             if copy.exists() {
-                fs::remove_dir_all(&copy).map_err(|e| LocalError::failed(copy.display(), e))?;
+                fs::remove_dir_all(&copy).map_err(|e| LocalError::failed_step(copy.display(), e))?;
             } else {
-                self.journal.add(Undo::Folder { path: copy.clone() })?;
+                self.journal.note_action(Undo::Folder { path: copy.clone() })?;
             }
-            storage::copy(&self.machine, &data, &copy, self.control.as_deref())?;
+            storage::copy_folder(&self.machine, &data, &copy, self.control.as_deref())?;
         }
         self.loads = false;
         self.launch_all()
@@ -369,7 +369,7 @@ impl Server {
     }
 
     /// Stops the server, puts the copy of its data back, and starts it again.
-    pub fn restore(&mut self) -> Result<(), LocalError> {
+    pub fn restore_snapshot(&mut self) -> Result<(), LocalError> {
         self.may_copy()?;
         if let Some(member) = self.members.iter().find(|member| !copy_of(&member.node).exists()) {
             return Err(LocalError::Refused(format!(
@@ -381,9 +381,9 @@ impl Server {
         self.end_all(false)?;
         for member in &self.members {
             let (data, copy) = (&member.node.data, copy_of(&member.node));
-            storage::empty(data)?;
-            fs::remove_dir(data).map_err(|e| LocalError::failed(data.display(), e))?;
-            storage::copy(&self.machine, &copy, data, self.control.as_deref())?;
+            storage::empty_folder(data)?;
+            fs::remove_dir(data).map_err(|e| LocalError::failed_step(data.display(), e))?;
+            storage::copy_folder(&self.machine, &copy, data, self.control.as_deref())?;
         }
         self.launch_all()
     }
@@ -398,7 +398,7 @@ impl Server {
     /// Ends all processes and removes their groups; data stay. With `save` they write their data first.
     fn end_all(&mut self, save: bool) -> Result<(), LocalError> {
         for member in &mut self.members {
-            member.last = member.now(&self.machine);
+            member.last = member.facts_now(&self.machine);
             if let Some(pid) = member.pid() {
                 tracing::info!(server = member.node.name, pid, save, "a server is stopped");
             }
@@ -418,7 +418,7 @@ impl Server {
             let Some(pid) = member.pid() else { continue };
             if !(save && server(self.spec.kind).save_and_end(&self.spec, &member.node)) {
                 // A wrapper ends after its server.
-                process::signal(member.server().unwrap_or(pid), Signal::TERM);
+                process::send_signal(member.server().unwrap_or(pid), Signal::TERM);
             }
         }
         let begun = Instant::now();
@@ -426,7 +426,7 @@ impl Server {
         for member in self.members.iter_mut().rev().filter(|member| meant(member)) {
             if let Some(child) = &member.child {
                 // Not waited for yet: its number stays its own, and so does its group's, until what it has forked is gone too.
-                let runs = || process::started(&self.machine, child.id()).is_some();
+                let runs = || process::start_ticks(&self.machine, child.id()).is_some();
                 while runs() && begun.elapsed() < patience {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -452,7 +452,7 @@ impl Server {
     }
 
     /// Leaves it running. Its journal tells the process that stops it what there is to undo.
-    pub fn leave(self) {
+    pub fn leave_running(self) {
         std::mem::forget(self);
     }
 
@@ -461,7 +461,7 @@ impl Server {
         let ended = self.end_all(false);
         let undone = self.journal.undo_all();
         ended.and(undone)?;
-        Ok(self.facts())
+        Ok(self.server_facts())
     }
 }
 

@@ -34,7 +34,7 @@ impl Home {
 
     /// Ports of a server's processes, by their names.
     pub fn ports(&self, server: &Server) -> Vec<u16> {
-        let ports = server.processes().into_iter();
+        let ports = server.running_processes().into_iter();
         ports.map(|(name, _)| name.rsplit('-').next().unwrap().parse().unwrap()).collect()
     }
 
@@ -59,7 +59,7 @@ impl Home {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(&own), "{mounts}");
         let journal = self.path().join("undo.jsonl");
-        assert_eq!(dyno_localhost::undo::revert(&journal, &Machine::default()).unwrap(), 0);
+        assert_eq!(dyno_localhost::undo::revert_journal(&journal, &Machine::default()).unwrap(), 0);
         assert_eq!(files_named(&self.path(), ".data") + files_named(&self.path(), ".snapshot"), 0);
     }
 }

@@ -23,7 +23,7 @@ fn permitted(home: &Home, json: &str) -> Option<Server> {
 }
 
 fn name(server: &Server) -> String {
-    server.processes()[0].0.clone()
+    server.running_processes()[0].0.clone()
 }
 
 #[test]
@@ -33,10 +33,11 @@ fn cores_are_read_back_from_the_kernel() {
     else {
         return;
     };
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.processes()[0].1)).unwrap();
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", server.running_processes()[0].1)).unwrap();
     assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
-    assert_eq!(server.facts()[&format!("{}.cpus_allowed", name(&server))], "0");
-    assert_eq!(server.cores(), [0]);
+    assert_eq!(server.server_facts()[&format!("{}.cpus_allowed", name(&server))], "0");
+    assert_eq!(server.given_cores(), [0]);
     let facts = server.stop().unwrap();
     // The last word on a process stays.
     let place = facts.iter().find(|(key, _)| key.ends_with(".placement")).unwrap().1;
@@ -52,7 +53,7 @@ fn numactl_decides_over_memory() {
     let home = Home::new();
     let json = r#"{"kind": "redis", "placement": {"numactl": "--interleave=all --physcpubind=0"}}"#;
     let Some(server) = permitted(&home, json) else { return };
-    let facts = server.facts();
+    let facts = server.server_facts();
     let own = name(&server);
     assert!(facts[&format!("{own}.memory_policy")].contains("interleave:0"), "{facts:?}");
     assert!(
@@ -76,16 +77,16 @@ fn a_server_over_its_memory_is_killed_and_that_is_said() {
     let died = within(20, || {
         for i in 0..100 {
             redis(port, &["SET", &format!("k{i}"), &value]);
-            if let Some(died) = server.died() {
+            if let Some(died) = server.describe_death() {
                 return Some(died);
             }
         }
         redis(port, &["SETRANGE", "big", "60000000", "x"]);
-        server.died()
+        server.describe_death()
     });
     let died = died.unwrap();
     assert!(died.contains("want of memory (limits.memory)"), "{died}");
-    let facts = server.facts();
+    let facts = server.server_facts();
     let fact = |end: &str| facts.iter().find(|(key, _)| key.ends_with(end)).map(|(_, value)| value.clone());
     let hits = fact(".memory.failcnt").or(fact(".memory.events.max")).unwrap();
     assert!(hits.parse::<u64>().unwrap() > 0, "{facts:?}");
@@ -118,20 +119,21 @@ fn a_worker_is_inside_from_its_first_page_on() {
     let Some(confinement) = confined(&home, r#"{"memory": "32MiB"}"#, r#"{"cores": 0}"#) else { return };
     let odd = "$(id) 'a' \"b\" ; c\n";
     let text = r#"cat /proc/self/cgroup /proc/self/status; printf %s "$1""#;
-    let output = confinement.command(Path::new("/bin/sh"), &["-c", text, "sh", odd]).output().unwrap();
+    let output =
+        confinement.confined_command(Path::new("/bin/sh"), &["-c", text, "sh", odd]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("/dyno/worker-") && said.contains("Cpus_allowed_list:\t0\n"), "{said}");
     assert!(said.ends_with(odd), "arguments arrive as they are: {said}");
-    assert_eq!(confinement.cores(), [0]);
+    assert_eq!(confinement.confined_cores(), [0]);
     // It may not have more than its limit.
-    let mut greedy =
-        confinement.command(Path::new("/bin/sh"), &["-c", "x=$(head -c 100000000 /dev/zero | tr '\\0' x)"]);
+    let mut greedy = confinement
+        .confined_command(Path::new("/bin/sh"), &["-c", "x=$(head -c 100000000 /dev/zero | tr '\\0' x)"]);
     assert!(!greedy.status().unwrap().success());
     let groups = confinement.cgroups();
     assert!(groups.iter().all(|(_, path)| path.is_dir()));
-    let mut sleeper = confinement.command(Path::new("/bin/sleep"), &["600"]).spawn().unwrap();
+    let mut sleeper = confinement.confined_command(Path::new("/bin/sleep"), &["600"]).spawn().unwrap();
     let pid = sleeper.id();
-    let facts = within(5, || confinement.facts(pid).ok()).unwrap();
+    let facts = within(5, || confinement.kernel_facts(pid).ok()).unwrap();
     assert_eq!(facts["cpus_allowed"], "0");
     // What still runs in the group ends with it.
     confinement.end().unwrap();
@@ -151,17 +153,17 @@ fn io_and_processor_time_are_limited_and_counted() {
     let target = format!("of={}", file.display());
     let begun = Instant::now();
     let words = ["if=/dev/zero", &target, "bs=1M", "count=6", "oflag=direct", "status=none"];
-    if !confinement.command(Path::new("/bin/dd"), &words).status().unwrap().success() {
+    if !confinement.confined_command(Path::new("/bin/dd"), &words).status().unwrap().success() {
         return skip("limits of I/O", "the temporary folder's filesystem has no direct I/O");
     }
     let source = format!("if={}", file.display());
     let words = [source.as_str(), "of=/dev/null", "bs=1M", "iflag=direct", "status=none"];
-    assert!(confinement.command(Path::new("/bin/dd"), &words).status().unwrap().success());
+    assert!(confinement.confined_command(Path::new("/bin/dd"), &words).status().unwrap().success());
     assert!(begun.elapsed().as_secs_f64() > 2.0, "12 MiB at 4 MiB/s: {:?}", begun.elapsed());
     let busy = ["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"];
-    assert!(confinement.command(Path::new("/bin/sh"), &busy).status().unwrap().success());
-    let mut sleeper = confinement.command(Path::new("/bin/sleep"), &["600"]).spawn().unwrap();
-    let facts = confinement.facts(sleeper.id()).unwrap();
+    assert!(confinement.confined_command(Path::new("/bin/sh"), &busy).status().unwrap().success());
+    let mut sleeper = confinement.confined_command(Path::new("/bin/sleep"), &["600"]).spawn().unwrap();
+    let facts = confinement.kernel_facts(sleeper.id()).unwrap();
     assert!(facts["cpu.stat.nr_throttled"].parse::<u64>().unwrap() > 0, "{facts:?}");
     match facts.get("blkio.throttle.io_service_bytes") {
         Some(bytes) => {
@@ -192,11 +194,11 @@ fn without_leave_the_file_decides() {
     home.assert_clear(&[], &[]);
     let server = Server::start(&spec(&json("continue")), &home.path(), &machine).unwrap();
     assert!(
-        server.notes()[0].contains("limits of memory, processor time and I/O do not hold"),
+        server.user_notes()[0].contains("limits of memory, processor time and I/O do not hold"),
         "{:?}",
-        server.notes()
+        server.user_notes()
     );
-    assert!(server.facts()["note.1"].contains("cgroup") && server.cgroups().is_empty());
+    assert!(server.server_facts()["note.1"].contains("cgroup") && server.cgroups().is_empty());
     server.stop().unwrap();
     home.assert_clear(&[], &[]);
 }
@@ -211,18 +213,18 @@ fn data_on_an_image_with_limits_and_snapshots() {
             "data": {{"image": {{"filesystem": "{filesystem}", "size": "{size}", "members": {members}}}, "snapshot": true}}}}"#
         );
         let Some(mut server) = permitted(&home, &json) else { continue };
-        let (ports, data) = (home.ports(&server), server.data());
+        let (ports, data) = (home.ports(&server), server.data_folders());
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let own = home.path().canonicalize().unwrap().join("mount").display().to_string();
         let line = mounts.lines().find(|line| line.contains(&own)).unwrap();
         assert!(line.contains("noatime") && line.contains(&format!(" - {filesystem} ")), "{line}");
         assert!(data.iter().all(|folder| folder.starts_with(&own)), "{data:?}");
         redis(ports[1], &["SET", "k", "loaded"]);
-        server.snapshot().unwrap();
+        server.take_snapshot().unwrap();
         redis(ports[1], &["SET", "k", "changed"]);
-        server.restore().unwrap();
+        server.restore_snapshot().unwrap();
         assert_eq!(redis(ports[1], &["GET", "k"]), "loaded");
-        let facts = server.facts();
+        let facts = server.server_facts();
         assert!(facts["data"].starts_with(&format!("{filesystem} (noatime) on /dev/loop")), "{facts:?}");
         let limit = facts
             .iter()

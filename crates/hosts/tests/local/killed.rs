@@ -17,7 +17,7 @@ fn machine(folder: &Path) -> Machine {
     if !programs.exists() {
         std::fs::create_dir_all(&programs).unwrap();
         for name in ["redis-server", "taskset", "losetup", "mount", "umount", "cp", "mkfs.btrfs"] {
-            if let Some(path) = Machine::default().find(name) {
+            if let Some(path) = Machine::default().find_program(name) {
                 symlink(path, programs.join(name)).unwrap();
             }
         }
@@ -33,7 +33,7 @@ fn a_dyno_that_will_be_killed() {
     let json = r#"{"kind": "redis", "instances": 2, "placement": {"cores": 0}, "if_not_permitted": "continue",
         "limits": {"memory": "64MiB"}, "data": {"image": {"filesystem": "btrfs", "size": "128MiB"}}}"#;
     let server = Server::start(&spec(json), &home.join("home"), &machine(&home)).unwrap();
-    println!("\nPIDS {:?}", server.processes().iter().map(|(_, pid)| *pid).collect::<Vec<_>>());
+    println!("\nPIDS {:?}", server.running_processes().iter().map(|(_, pid)| *pid).collect::<Vec<_>>());
     println!("GROUPS {:?}", server.cgroups().iter().map(|(_, path)| path).collect::<Vec<_>>());
     println!("READY");
     loop {
@@ -47,7 +47,7 @@ fn what_a_killed_dyno_leaves_is_undone() {
     let folder = home.path();
     let folder = folder.parent().unwrap();
     let machine = machine(folder);
-    if machine.find("redis-server").is_none() {
+    if machine.find_program("redis-server").is_none() {
         return skip("a dyno that is killed", "redis-server is not installed");
     }
     let mut dyno = Command::new(std::env::current_exe().unwrap());
@@ -65,20 +65,20 @@ fn what_a_killed_dyno_leaves_is_undone() {
         }
     }
     let journal = folder.join("home/undo.jsonl");
-    let early = undo::revert(&journal, &machine);
+    let early = undo::revert_journal(&journal, &machine);
     dyno.kill().unwrap();
     dyno.wait().unwrap();
     assert_eq!(pids.len(), 2, "the other dyno started its servers");
     assert!(early.unwrap_err().to_string().contains("still runs"));
     let alive = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
     assert!(pids.iter().all(alive), "nothing but the journal ends them");
-    assert!(undo::revert(&journal, &machine).unwrap() >= 4);
+    assert!(undo::revert_journal(&journal, &machine).unwrap() >= 4);
     // The process that adopted the orphans clears them away.
     assert!(within(5, || (!pids.iter().any(alive)).then_some(())).is_some());
     groups.iter().for_each(|path| assert!(!path.exists(), "{}", path.display()));
     home.assert_clear(&[], &[]);
     assert!(!folder.join("home/image-0").exists() && !folder.join("home/mount").exists());
-    assert_eq!(undo::revert(&journal, &machine).unwrap(), 0);
+    assert_eq!(undo::revert_journal(&journal, &machine).unwrap(), 0);
     // And the same home serves again.
     Server::start(&spec(r#"{"kind": "redis"}"#), &folder.join("home"), &machine).unwrap().stop().unwrap();
 }

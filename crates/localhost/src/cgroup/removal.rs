@@ -18,13 +18,13 @@ pub(crate) fn remove(path: &Path) -> Result<(), LocalError> {
             // The folder above the groups: there are others, of this run or of another.
             Err(_) if path.ends_with("dyno") && has_groups(path) => break,
             Err(e) if begun.elapsed() > Duration::from_secs(5) => {
-                return Err(LocalError::failed(path.display(), e));
+                return Err(LocalError::failed_step(path.display(), e));
             }
             Err(_) => {}
         }
         let left = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
         for pid in left.lines().filter_map(|line| line.parse().ok()) {
-            process::signal(pid, Signal::KILL);
+            process::send_signal(pid, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(10));
     }

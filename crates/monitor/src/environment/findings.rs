@@ -46,7 +46,7 @@ const REDIS: &str = "Redis documentation, Diagnosing latency issues";
 const REDIS_ADMINISTRATION: &str = "Redis documentation, Redis administration";
 
 /// All findings, those that matter most first.
-pub fn findings(all: &EnvironmentFacts) -> Vec<Finding> {
+pub fn list_findings(all: &EnvironmentFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     memory(all, &mut found);
     processors(all, &mut found);

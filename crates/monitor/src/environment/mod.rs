@@ -23,8 +23,8 @@ mod tests;
 use std::thread;
 
 pub use facts::{EnvironmentFacts, HostFacts, Places};
-pub use findings::{Finding, Severity, findings};
-pub use profiles::{Checked, Match, PROFILES, RecipeProfile, profile};
+pub use findings::{Finding, Severity, list_findings};
+pub use profiles::{Checked, Match, PROFILES, RecipeProfile, find_profile};
 
 impl EnvironmentFacts {
     /// Reads everything that can be read.

@@ -161,7 +161,7 @@ pub const PROFILES: [RecipeProfile; 4] = [
 ];
 
 /// The list of that name; `wsf/` may be left out.
-pub fn profile(name: &str) -> Option<&'static RecipeProfile> {
+pub fn find_profile(name: &str) -> Option<&'static RecipeProfile> {
     PROFILES.iter().find(|p| p.name == name || p.name.strip_prefix("wsf/") == Some(name))
 }
 

@@ -187,7 +187,7 @@ mod tests {
         std::fs::write(folder.path().join("dev/cpu/0/msr"), register).unwrap();
         put("proc/cpuinfo", "vendor_id : GenuineIntel\n");
         let places = Places {
-            roots: crate::Roots::recorded(folder.path()),
+            roots: crate::Roots::recorded_tree(folder.path()),
             etc: folder.path().join("etc"),
             run: folder.path().join("run"),
             dev: folder.path().join("dev"),

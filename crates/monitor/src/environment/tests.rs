@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// A Sapphire Rapids host as its kernel would show it.
 fn spr(folder: &Path) -> Places {
-    let roots = Roots::recorded(folder);
+    let roots = Roots::recorded_tree(folder);
     crate::topology::trees::SNC4.write(&roots.sys).unwrap();
     let put = |path: &str, text: &str| {
         let path = folder.join(path);
@@ -116,7 +116,7 @@ fn memory_that_comes_and_goes_changes_no_fact() {
 fn findings_are_ranked_and_name_what_helps() {
     let folder = tempfile::tempdir().unwrap();
     let all = EnvironmentFacts::read(&spr(folder.path()));
-    let found = findings(&all);
+    let found = list_findings(&all);
     let checks: Vec<&str> = found.iter().map(|finding| finding.check).collect();
     for check in [
         "CPU quota",
@@ -135,14 +135,14 @@ fn findings_are_ranked_and_name_what_helps() {
     assert!(!checks.contains(&"zone reclaim") && !checks.contains(&"busy host"), "{checks:?}");
     assert!(found.is_sorted_by_key(|finding| finding.severity));
     assert!(found.iter().all(|f| !f.reason.is_empty() && !f.source.is_empty() && !f.command.is_empty()));
-    assert!(findings(&EnvironmentFacts::default()).is_empty(), "what is not known is no finding");
+    assert!(list_findings(&EnvironmentFacts::default()).is_empty(), "what is not known is no finding");
 }
 
 #[test]
 fn a_recipe_against_a_host() {
     let folder = tempfile::tempdir().unwrap();
     let all = EnvironmentFacts::read(&spr(folder.path()));
-    let checked = profile("bkm-spr").unwrap().check(&all);
+    let checked = find_profile("bkm-spr").unwrap().check(&all);
     let result = |item: &str| checked.iter().find(|c| c.item == item).map(|c| c.result);
     for (item, expected) in [
         ("CPU", Match::Same),
@@ -160,7 +160,7 @@ fn a_recipe_against_a_host() {
     }
     let mut guest = all.clone();
     guest.fact("virtualisation", "hypervisor", Some("yes".into()));
-    let of_guest = profile("wsf/bkm-spr").unwrap().check(&guest);
+    let of_guest = find_profile("wsf/bkm-spr").unwrap().check(&guest);
     assert!(of_guest.iter().filter(|c| c.part == "BIOS").all(|c| c.result == Match::Unknown));
     let nothing = EnvironmentFacts::default();
     for profile in PROFILES {

@@ -51,13 +51,13 @@ impl ClockFiles {
     pub fn sample(&self, into: &mut Sample) {
         let all = |paths: &[PathBuf]| paths.iter().map(|path| number(path)).collect::<Option<Vec<f64>>>();
         if let Some(khz) = all(&self.frequencies).and_then(mean) {
-            into.gauge("cpu.frequency_hz", khz * 1e3);
+            into.add_gauge("cpu.frequency_hz", khz * 1e3);
             if let Some(nominal) = self.nominal_hz {
-                into.gauge("cpu.nominal_hz", nominal);
+                into.add_gauge("cpu.nominal_hz", nominal);
             }
         }
         if let Some(counts) = all(&self.throttles).filter(|all| !all.is_empty()) {
-            into.counter("cpu.thermal_throttles", counts.iter().sum());
+            into.add_counter("cpu.thermal_throttles", counts.iter().sum());
         }
         let texts = self.nodes.iter().map(|node| std::fs::read_to_string(node.join("numastat")).ok());
         if let Some(texts) = texts.collect::<Option<Vec<String>>>().filter(|all| !all.is_empty()) {
@@ -65,7 +65,7 @@ impl ClockFiles {
                 let of =
                     |text: &String| pairs(text).find(|(name, _)| *name == theirs).map(|(_, count)| count);
                 if let Some(counts) = texts.iter().map(of).collect::<Option<Vec<f64>>>() {
-                    into.counter(ours, counts.iter().sum());
+                    into.add_counter(ours, counts.iter().sum());
                 }
             }
         }

@@ -21,13 +21,13 @@ pub(super) fn cpu(stat: &str, into: &mut Sample) {
         if first.starts_with("cpu") {
             for (state, ticks) in STATES.iter().zip(words) {
                 if let Ok(ticks) = ticks.parse::<f64>() {
-                    into.counter(format!("{first}.{state}_s"), ticks / TICKS);
+                    into.add_counter(format!("{first}.{state}_s"), ticks / TICKS);
                 }
             }
         } else if let Some((_, name, grows)) = OTHERS.iter().find(|(theirs, ..)| *theirs == first)
             && let Some(value) = words.next().and_then(|v| v.parse().ok())
         {
-            if *grows { into.counter(*name, value) } else { into.gauge(*name, value) }
+            if *grows { into.add_counter(*name, value) } else { into.add_gauge(*name, value) }
         }
     }
 }

@@ -38,11 +38,11 @@ pub(super) fn disks(roots: &Roots, into: &mut Sample) {
         }
         for (column, factor, what) in COLUMNS {
             if let Some(value) = values.get(column) {
-                into.counter(format!("disk.{name}.{what}"), value * factor);
+                into.add_counter(format!("disk.{name}.{what}"), value * factor);
             }
         }
         if let Some(value) = values.get(UNDER_WAY) {
-            into.gauge(format!("disk.{name}.under_way"), *value);
+            into.add_gauge(format!("disk.{name}.under_way"), *value);
         }
     }
 }

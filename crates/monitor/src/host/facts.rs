@@ -41,7 +41,7 @@ pub fn boot_id() -> Option<String> {
 }
 
 /// Reads the facts.
-pub fn host() -> HostDescription {
+pub fn read_host_facts() -> HostDescription {
     let uname = rustix::system::uname();
     let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
     let cpuinfo = read(Path::new("/proc/cpuinfo")).unwrap_or_default();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn this_host_has_a_kernel_and_memory() {
-        let host = host();
+        let host = read_host_facts();
         assert!(host.kernel.starts_with("Linux "));
         assert!(host.memory_bytes > 1 << 20);
         assert_eq!(chosen("always [madvise] never"), "madvise");

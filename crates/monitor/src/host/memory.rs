@@ -28,12 +28,12 @@ const EVENTS: [(&str, &str); 5] = [
 pub(super) fn memory(roots: &Roots, into: &mut Sample) {
     for (name, kib) in pairs(&roots.proc("meminfo").unwrap_or_default()) {
         if let Some((_, ours)) = LEVELS.iter().find(|(theirs, _)| *theirs == name) {
-            into.gauge(*ours, kib * 1024.0);
+            into.add_gauge(*ours, kib * 1024.0);
         }
     }
     for (name, count) in pairs(&roots.proc("vmstat").unwrap_or_default()) {
         if let Some((_, ours)) = EVENTS.iter().find(|(theirs, _)| *theirs == name) {
-            into.counter(*ours, count);
+            into.add_counter(*ours, count);
         }
     }
 }

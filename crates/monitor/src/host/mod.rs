@@ -8,7 +8,7 @@ mod memory;
 mod network;
 mod pressure;
 
-pub use facts::{CLOCK_SOURCE, HostDescription, boot_id, host};
+pub use facts::{CLOCK_SOURCE, HostDescription, boot_id, read_host_facts};
 pub(crate) use pressure::pressure;
 
 use crate::roots::Roots;
@@ -38,7 +38,7 @@ impl Source for HostSource {
             self.roots.proc("stat").ok_or_else(|| SampleError::Unreadable(self.roots.proc.join("stat")))?;
         cpu::cpu(&stat, into);
         if let Some(load) = self.roots.proc("loadavg").and_then(|l| l.split(' ').next()?.parse().ok()) {
-            into.gauge("load_1m", load);
+            into.add_gauge("load_1m", load);
         }
         self.clock.sample(into);
         memory::memory(&self.roots, into);

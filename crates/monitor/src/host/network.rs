@@ -32,7 +32,7 @@ pub(super) fn network(roots: &Roots, into: &mut Sample) {
         }
         for (column, what) in COLUMNS {
             if let Some(value) = values.get(column) {
-                into.counter(format!("network.{}.{what}", name.trim()), *value);
+                into.add_counter(format!("network.{}.{what}", name.trim()), *value);
             }
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn network(roots: &Roots, into: &mut Sample) {
     if let (Some(names), Some(values)) = (lines.next(), lines.next()) {
         for (name, value) in names.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
             if let (Some((_, ours)), Ok(value)) = (TCP.iter().find(|(n, _)| *n == name), value.parse()) {
-                into.counter(*ours, value);
+                into.add_counter(*ours, value);
             }
         }
     }

@@ -9,7 +9,7 @@ pub(crate) fn pressure(name: &str, text: &str, into: &mut Sample) {
         let Some(share @ ("some" | "full")) = words.next() else { continue };
         let total = words.find_map(|w| w.strip_prefix("total=")).and_then(|t| t.parse::<f64>().ok());
         if let Some(us) = total {
-            into.counter(format!("{name}.{share}_s"), us / 1e6);
+            into.add_counter(format!("{name}.{share}_s"), us / 1e6);
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct MetricsServer {
 
 impl MetricsServer {
     /// Listens on `HOST:PORT` (0: any free port).
-    pub fn listen(place: &str) -> io::Result<Self> {
+    pub fn listen_on(place: &str) -> io::Result<Self> {
         let mut addresses = place.to_socket_addrs()?;
         let address = addresses.next().ok_or_else(|| io::Error::other("the name has no address"))?;
         let listener = TcpListener::bind(address)?;
@@ -44,12 +44,12 @@ impl MetricsServer {
     }
 
     /// Returns the address that it listens on.
-    pub fn address(&self) -> SocketAddr {
+    pub fn listening_address(&self) -> SocketAddr {
         self.address
     }
 
     /// Replaces the text that clients get from now on.
-    pub fn publish(&self, text: String) {
+    pub fn publish_text(&self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 }
@@ -198,16 +198,16 @@ mod tests {
 
     #[test]
     fn the_scraper_reads_what_is_published() {
-        let exporter = MetricsServer::listen("127.0.0.1:0").unwrap();
-        let url = Url::parse(&format!("http://{}", exporter.address())).unwrap();
+        let exporter = MetricsServer::listen_on("127.0.0.1:0").unwrap();
+        let url = Url::parse(&format!("http://{}", exporter.listening_address())).unwrap();
         let mut source = PrometheusSource::new("x", url);
         for value in [1.0, 2.0] {
-            exporter.publish(format!("a {value}\n"));
+            exporter.publish_text(format!("a {value}\n"));
             let mut sample = Sample::default();
             source.sample(&mut sample).unwrap();
             assert_eq!(sample.get("a"), Some(value));
         }
-        let address = exporter.address();
+        let address = exporter.listening_address();
         let under =
             |name: &str| ask(address, &format!("GET /metrics HTTP/1.1\r\n{name}\r\n\r\n"))[9..12].to_owned();
         for own in ["Host: localhost", "host: 127.0.0.1:9", "HOST: [::1]:9", "X: y"] {

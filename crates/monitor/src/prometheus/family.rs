@@ -105,7 +105,7 @@ pub struct Families {
 
 impl Families {
     /// None yet; every series will have these labels, before its own.
-    pub fn with(common: &[(String, String)]) -> Self {
+    pub fn with_labels(common: &[(String, String)]) -> Self {
         Families { common: common.to_vec(), all: Vec::new() }
     }
 
@@ -115,7 +115,7 @@ impl Families {
     }
 
     /// Adds a series to the family that was begun last.
-    pub fn add(&mut self, labels: &[(&str, &str)], since: Option<SystemTime>, value: SeriesValue) {
+    pub fn add_series(&mut self, labels: &[(&str, &str)], since: Option<SystemTime>, value: SeriesValue) {
         let own = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let labels = self.common.iter().cloned().chain(own).collect();
         if let Some(family) = self.all.last_mut() {
@@ -124,7 +124,7 @@ impl Families {
     }
 
     /// A family of one number without labels of its own.
-    pub fn single(
+    pub fn add_number(
         &mut self,
         (name, kind, unit): (&'static str, FamilyKind, &'static str),
         help: &'static str,
@@ -132,7 +132,7 @@ impl Families {
         value: f64,
     ) {
         self.begin(name, kind, unit, help);
-        self.add(&[], since, SeriesValue::Number(value));
+        self.add_series(&[], since, SeriesValue::Number(value));
     }
 
     /// All of them.

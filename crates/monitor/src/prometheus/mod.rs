@@ -12,5 +12,5 @@ pub use error::{ScrapeError, TextError};
 pub use exporter::MetricsServer;
 pub use family::{Families, Family, FamilyKind, MetricHistogram, MetricSeries, SeriesValue};
 pub use parse::parse;
-pub use scrape::{PrometheusSource, Url, UrlError, UrlProblem, answer};
-pub use text::text;
+pub use scrape::{PrometheusSource, Url, UrlError, UrlProblem, answer_body};
+pub use text::render_families;

@@ -33,10 +33,10 @@ pub fn parse(text: &str, into: &mut Sample) -> Result<(), TextError> {
         }
         let (name, series, rest) = series(line).ok_or_else(bad)?;
         let value = value_of(rest).ok_or_else(bad)?;
-        if into.readings().len() >= SERIES {
+        if into.all_readings().len() >= SERIES {
             return Err(TextError::TooMany);
         }
-        into.put(series, kind_of(name, &kinds), value);
+        into.add_figure(series, kind_of(name, &kinds), value);
     }
     Ok(())
 }
@@ -131,7 +131,7 @@ mod tests {
     fn parsed(text: &str) -> Vec<(String, SeriesKind, f64)> {
         let mut sample = Sample::default();
         parse(text, &mut sample).unwrap();
-        sample.readings().iter().map(|r| (r.name.clone(), r.kind, r.value)).collect()
+        sample.all_readings().iter().map(|r| (r.name.clone(), r.kind, r.value)).collect()
     }
 
     #[test]

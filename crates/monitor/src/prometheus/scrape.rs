@@ -165,7 +165,7 @@ enum ScrapeProgress {
 }
 
 /// The body of an answer that has come as far as this, if it is whole.
-pub fn answer(received: &[u8]) -> io::Result<Option<Vec<u8>>> {
+pub fn answer_body(received: &[u8]) -> io::Result<Option<Vec<u8>>> {
     Ok(match body(received)? {
         ScrapeProgress::Whole(body) => Some(body),
         ScrapeProgress::UntilClosed(_) | ScrapeProgress::More => None,

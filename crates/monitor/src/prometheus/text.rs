@@ -4,7 +4,7 @@ use super::family::Family;
 use std::fmt::Write as _;
 
 /// Families as text.
-pub fn text(families: &[Family]) -> String {
+pub fn render_families(families: &[Family]) -> String {
     let mut out = String::new();
     for family in families {
         let help = family.help.replace('\\', "\\\\").replace('\n', "\\n");
@@ -42,13 +42,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let mut families = Families::with(&[("cell".into(), "1".into())]);
+        let mut families = Families::with_labels(&[("cell".into(), "1".into())]);
         families.begin("a_total", FamilyKind::Counter, "1", "Back\\slash\nand line.");
-        families.add(&[("x", "q\"uo\\te\n")], None, SeriesValue::Number(12_345_678_901.0));
+        families.add_series(&[("x", "q\"uo\\te\n")], None, SeriesValue::Number(12_345_678_901.0));
         families.begin("h", FamilyKind::Histogram, "s", "Times.");
         let histogram = MetricHistogram { up_to: vec![(0.001, 1), (0.1, 3)], count: 4, sum: 0.75 };
-        families.add(&[("m", "READ")], None, SeriesValue::Histogram(histogram));
-        let text = text(&families.into_vec());
+        families.add_series(&[("m", "READ")], None, SeriesValue::Histogram(histogram));
+        let text = render_families(&families.into_vec());
         assert!(text.starts_with("# HELP a_total Back\\\\slash\\nand line.\n# TYPE a_total counter\n"));
         assert!(text.contains("a_total{cell=\"1\",x=\"q\\\"uo\\\\te\\n\"} 12345678901\n"), "{text}");
         let mut sample = Sample::default();
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(sample.get("h_bucket{cell=\"1\",m=\"READ\",le=\"+Inf\"}"), Some(4.0));
         assert_eq!(sample.get("h_sum{cell=\"1\",m=\"READ\"}"), Some(0.75));
         assert_eq!(sample.get("h_count{cell=\"1\",m=\"READ\"}"), Some(4.0));
-        assert!(sample.readings().iter().all(|r| r.kind == SeriesKind::Counter));
+        assert!(sample.all_readings().iter().all(|r| r.kind == SeriesKind::Counter));
     }
 }

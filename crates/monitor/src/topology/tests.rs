@@ -1,4 +1,4 @@
-use super::trees::{EPYC, GUEST, MachineTree, SNC4, TWO_SOCKETS, put};
+use super::trees::{EPYC, GUEST, MachineTree, SNC4, TWO_SOCKETS, put_line};
 use super::*;
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn an_epyc_has_several_caches_in_a_node() {
 fn threads_side_by_side_and_processors_that_are_off() {
     let sys = tempfile::tempdir().unwrap();
     GUEST.write(sys.path()).unwrap();
-    put(&sys.path().join("devices/system/cpu/online"), "0-4,6-7").unwrap();
+    put_line(&sys.path().join("devices/system/cpu/online"), "0-4,6-7").unwrap();
     let topology = Topology::read(sys.path()).unwrap();
     assert_eq!(topology.cores(), [&[0, 1][..], &[2, 3], &[4], &[6, 7]]);
     assert_eq!(list(&topology.nodes[&0].cpus), "0-4,6-7");
@@ -73,10 +73,10 @@ fn what_is_no_machine_is_named() {
     let sys = tempfile::tempdir().unwrap();
     assert!(Topology::read(sys.path()).unwrap_err().to_string().contains("no processor is online"));
     GUEST.write(sys.path()).unwrap();
-    put(&sys.path().join("devices/system/node/node0/cpulist"), "0-x").unwrap();
+    put_line(&sys.path().join("devices/system/node/node0/cpulist"), "0-x").unwrap();
     let wrong = Topology::read(sys.path()).unwrap_err().to_string();
     assert!(wrong.contains("node0/cpulist") && wrong.contains("0-x"), "{wrong}");
-    put(&sys.path().join("devices/system/node/node0/cpulist"), "0-6").unwrap();
+    put_line(&sys.path().join("devices/system/node/node0/cpulist"), "0-6").unwrap();
     assert!(Topology::read(sys.path()).unwrap_err().to_string().contains("processor 7 belongs to no node"));
 }
 

@@ -97,8 +97,8 @@ impl MachineTree {
     pub fn write(&self, sys: &Path) -> io::Result<()> {
         let cpus = sys.join("devices/system/cpu");
         let all = list(&self.cpus_of(0..self.cores()));
-        put(&cpus.join("online"), &all)?;
-        put(&cpus.join("possible"), &all)?;
+        put_line(&cpus.join("online"), &all)?;
+        put_line(&cpus.join("possible"), &all)?;
         for core in 0..self.cores() {
             let package = core / (self.nodes_each * self.cores_each);
             let siblings = list(&self.threads_of(core));
@@ -106,10 +106,10 @@ impl MachineTree {
             let sharing = list(&self.cpus_of(begin..begin + self.cores_per_cache));
             for cpu in self.threads_of(core) {
                 let own = cpus.join(format!("cpu{cpu}"));
-                put(&own.join("topology/physical_package_id"), &package.to_string())?;
-                put(&own.join("topology/core_id"), &core.to_string())?;
-                put(&own.join("topology/core_cpus_list"), &siblings)?;
-                put(&own.join("topology/thread_siblings_list"), &siblings)?;
+                put_line(&own.join("topology/physical_package_id"), &package.to_string())?;
+                put_line(&own.join("topology/core_id"), &core.to_string())?;
+                put_line(&own.join("topology/core_cpus_list"), &siblings)?;
+                put_line(&own.join("topology/thread_siblings_list"), &siblings)?;
                 let caches = [
                     ("Data", 1, &siblings, "48K"),
                     ("Instruction", 1, &siblings, "32K"),
@@ -118,10 +118,10 @@ impl MachineTree {
                 ];
                 for (index, (kind, level, shared, size)) in caches.iter().enumerate() {
                     let cache = own.join(format!("cache/index{index}"));
-                    put(&cache.join("type"), kind)?;
-                    put(&cache.join("level"), &level.to_string())?;
-                    put(&cache.join("shared_cpu_list"), shared)?;
-                    put(&cache.join("size"), size)?;
+                    put_line(&cache.join("type"), kind)?;
+                    put_line(&cache.join("level"), &level.to_string())?;
+                    put_line(&cache.join("shared_cpu_list"), shared)?;
+                    put_line(&cache.join("size"), size)?;
                 }
             }
         }
@@ -130,29 +130,29 @@ impl MachineTree {
 
     fn write_nodes(&self, folder: &Path) -> io::Result<()> {
         let count = self.packages * self.nodes_each;
-        put(&folder.join("online"), &list(&(0..count).collect::<Vec<_>>()))?;
+        put_line(&folder.join("online"), &list(&(0..count).collect::<Vec<_>>()))?;
         for node in 0..count {
             let own = folder.join(format!("node{node}"));
             let begin = node * self.cores_each;
-            put(&own.join("cpulist"), &list(&self.cpus_of(begin..begin + self.cores_each)))?;
+            put_line(&own.join("cpulist"), &list(&self.cpus_of(begin..begin + self.cores_each)))?;
             let distance = |other: usize| match other {
                 _ if other == node => 10,
                 _ if other / self.nodes_each == node / self.nodes_each => self.distances.0,
                 _ => self.distances.1,
             };
             let distances: Vec<String> = (0..count).map(|other| distance(other).to_string()).collect();
-            put(&own.join("distance"), &distances.join(" "))?;
+            put_line(&own.join("distance"), &distances.join(" "))?;
             let (kib, free) = (self.node_kib, self.node_kib / 2);
             let meminfo =
                 format!("Node {node} MemTotal:       {kib} kB\nNode {node} MemFree:        {free} kB");
-            put(&own.join("meminfo"), &meminfo)?;
+            put_line(&own.join("meminfo"), &meminfo)?;
         }
         Ok(())
     }
 }
 
 /// Writes a file of one line and the folders above it.
-pub fn put(path: &Path, text: &str) -> io::Result<()> {
+pub fn put_line(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -106,7 +106,7 @@ pub(super) fn await_some<T>(
         if let Some(found) = look() {
             return Ok(found);
         }
-        if control.stopping() {
+        if control.is_stopping() {
             return Err(FailoverError::Stopped(what.to_owned()));
         }
         if begun.elapsed() > patience {
@@ -118,7 +118,7 @@ pub(super) fn await_some<T>(
 
 pub(super) fn pause(length: Duration, control: &Control) {
     let until = Instant::now() + length;
-    while Instant::now() < until && !control.stopping() {
+    while Instant::now() < until && !control.is_stopping() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }

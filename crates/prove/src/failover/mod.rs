@@ -110,7 +110,7 @@ impl FaultRounds<'_> {
         for _ in 0..self.plan.rounds {
             let wait = self.random(self.plan.between);
             pause(wait, self.control);
-            if self.control.stopping() {
+            if self.control.is_stopping() {
                 return Ok(rounds);
             }
             let round = self.one(cluster)?;

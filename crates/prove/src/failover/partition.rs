@@ -128,7 +128,7 @@ pub fn entrance(program: &Path) -> Result<Command, PartitionError> {
 }
 
 fn tool(machine: &Machine, program: &'static str, package: &'static str) -> Result<PathBuf, PartitionError> {
-    machine.find(program).ok_or(PartitionError::Absent { program, package })
+    machine.find_program(program).ok_or(PartitionError::Absent { program, package })
 }
 
 /// Runs a program to its end; what it complains about is the error.

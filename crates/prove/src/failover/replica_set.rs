@@ -64,7 +64,7 @@ impl<'a> ReplicaSet<'a> {
         let begin = Beginning { ways: ways.as_deref().unwrap_or_default(), ..Beginning::default() };
         let members = work_dir.join("members");
         let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()))?;
-        let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
+        let uri = server.client_uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
         let set = MongoSet::from_options(MongoOptions::from_uri(&uri)?)?;
         let set = ReplicaSet { plan, control: control.clone(), server, set, partition, frozen: Vec::new() };
         let primary = set.await_healthy()?;
@@ -91,7 +91,7 @@ impl<'a> ReplicaSet<'a> {
     }
 
     fn members(&self) -> Vec<String> {
-        self.server.sockets().iter().map(ToString::to_string).collect()
+        self.server.process_sockets().iter().map(ToString::to_string).collect()
     }
 
     fn number(&self, member: &str) -> Result<usize, FailoverError> {
@@ -114,14 +114,14 @@ impl<'a> ReplicaSet<'a> {
 
     /// Does it to one member; what takes it back.
     fn inject(&mut self, member: usize, fault: &ServerFault) -> Result<Vec<u64>, FailoverError> {
-        let done = self.server.inject(member..member + 1, fault);
+        let done = self.server.inject_fault(member..member + 1, fault);
         done.failed.map_or(Ok(done.noted), |why| Err(FailoverError::Fault(why)))
     }
 }
 
 impl FailoverCluster for ReplicaSet<'_> {
     fn version(&self) -> String {
-        self.server.facts().get("version").cloned().unwrap_or_else(|| "unknown".into())
+        self.server.server_facts().get("version").cloned().unwrap_or_else(|| "unknown".into())
     }
 
     fn database(&self) -> Arc<dyn ReplicatedStore> {
@@ -131,7 +131,7 @@ impl FailoverCluster for ReplicaSet<'_> {
     fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let at = self.number(primary)?;
         if let Some(partition) = &self.partition {
-            let sockets = self.server.sockets();
+            let sockets = self.server.process_sockets();
             let others = sockets.iter().enumerate().filter(|(other, _)| *other != at);
             let others: Vec<IpAddr> = others.map(|(_, socket)| socket.ip()).collect();
             partition.cut(sockets[at].ip(), &others)?;
@@ -139,7 +139,7 @@ impl FailoverCluster for ReplicaSet<'_> {
         }
         let mut halted = Vec::new();
         let gone = self.isolate(at, &mut halted);
-        self.server.heal(&[], &ServerFault::Pause, &halted)?;
+        self.server.heal_fault(&[], &ServerFault::Pause, &halted)?;
         gone
     }
 
@@ -157,10 +157,10 @@ impl FailoverCluster for ReplicaSet<'_> {
         match self.plan.by {
             Disruption::Freeze => {
                 let frozen = std::mem::take(&mut self.frozen);
-                self.server.heal(&[], &ServerFault::Pause, &frozen)?;
+                self.server.heal_fault(&[], &ServerFault::Pause, &frozen)?;
             }
             Disruption::Kill | Disruption::Cut => {
-                drop(self.server.heal(&[at], &ServerFault::Restart, &[])?)
+                drop(self.server.heal_fault(&[at], &ServerFault::Restart, &[])?)
             }
         }
         Ok(begun)

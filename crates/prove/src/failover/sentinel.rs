@@ -118,7 +118,7 @@ impl<'a> SentinelCluster<'a> {
             None => error.into(),
         })?;
         let nowhere = || LocalError::Failed("a server listens nowhere".into());
-        let socket = server.sockets().first().copied().ok_or_else(nowhere)?;
+        let socket = server.process_sockets().first().copied().ok_or_else(nowhere)?;
         Ok((socket, server))
     }
 
@@ -173,8 +173,8 @@ impl<'a> SentinelCluster<'a> {
 
     fn signal(&self, address: SocketAddr, signal: Signal) {
         for (_, server) in self.servers.iter().filter(|(one, _)| *one == address) {
-            for (_, pid) in server.processes() {
-                dyno_localhost::process::signal(pid, signal);
+            for (_, pid) in server.running_processes() {
+                dyno_localhost::process::send_signal(pid, signal);
             }
         }
     }

@@ -157,7 +157,7 @@ pub fn render_stability(over_time: Option<&StabilityAnalysis>) -> String {
 /// The section "laws".
 pub fn render_laws(dir: &RunDir) -> String {
     let Some(observed) = observe_run(dir) else {
-        let ok = dir.phases.iter().any(|phase| phase.totals.ok() > 0);
+        let ok = dir.phases.iter().any(|phase| phase.totals.count_ok() > 0);
         let why = if ok { "times of the operations are not known" } else { "no operation succeeded" };
         return format!("<p>The laws cannot be checked: {why}.</p>\n");
     };

@@ -39,14 +39,14 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
             for sample in 0..200 {
                 let ns = 50_000 + (sample * 7_919 + second * 104_729 + metric as u64 * 31) % 900_000;
                 let outcome = if fail { Outcome::TimedOut } else { Outcome::Ok };
-                interval.record(metric as u16, outcome, ns, ns + 1_000);
+                interval.record_ended(metric as u16, outcome, ns, ns + 1_000);
                 interval.arrivals += 1;
                 interval.ended[outcome as usize] += 1;
             }
         }
         let mut totals = Totals::new(names.len(), Scale::Ns64);
-        totals.add(&interval);
-        all.add(&interval);
+        totals.add_interval(&interval);
+        all.add_interval(&interval);
         writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, None);
     }
     let end: SystemTime = begin + Duration::from_secs(seconds);

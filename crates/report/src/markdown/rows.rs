@@ -124,10 +124,12 @@ pub(super) fn combined_row(
 ) -> Option<FigureRow> {
     let found: Vec<&PhaseFigures> = entries.iter().filter_map(|entry| pick(entry)).collect();
     let first = *found.first()?;
-    let mut totals = first.totals.emptied();
+    let mut totals = first.totals.empty_copy();
     // Other operations, or another unit: these cannot be added up.
-    let alike: Vec<&&PhaseFigures> =
-        found.iter().filter(|one| one.names == first.names && one.totals.scale() == totals.scale()).collect();
+    let alike: Vec<&&PhaseFigures> = found
+        .iter()
+        .filter(|one| one.names == first.names && one.totals.slot_scale() == totals.slot_scale())
+        .collect();
     alike.iter().for_each(|one| totals.merge(&one.totals));
     let merged = PhaseFigures {
         phase: first.phase.clone(),

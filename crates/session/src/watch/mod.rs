@@ -136,19 +136,19 @@ impl MonitorWatch {
     /// Returns what other programs have used since.
     pub(crate) fn others(&self, since: &Neighbours) -> OthersUse {
         let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
-        others_of(since.cores(&own, self.server_known))
+        others_of(since.cores_used(&own, self.server_known))
     }
 
     /// A phase is about to begin: what came before it is only in the files from now on.
     pub(crate) fn begin(&self) {
         self.mark();
-        self.seen().forget(SystemTime::now());
+        self.seen().forget_source(SystemTime::now());
     }
 
     /// A sample of everything now: nothing is under way before a phase and after it, so that counters of both are whole. Returns
     /// what other programs of other hosts have used since the one before.
     fn mark(&self) -> BTreeMap<String, OthersUse> {
-        self.monitor.mark();
+        self.monitor.take_samples();
         let before: Vec<u64> = self.far.iter().map(|one| one.mark_now()).collect();
         let end = Instant::now() + MARKED;
         let told = self.far.iter().zip(before);
@@ -160,7 +160,7 @@ impl MonitorWatch {
 
     /// Takes samples at given times.
     pub(crate) fn markers(&self) -> Markers {
-        Markers(self.monitor.marker(), self.far.clone())
+        Markers(self.monitor.make_marker(), self.far.clone())
     }
 
     /// A phase has ended. Returns what other programs of other hosts have used in it, by host.
@@ -186,7 +186,7 @@ impl MonitorWatch {
     }
 
     /// Keeps what asks kubelets, until the end.
-    pub fn keep(&mut self, source: Box<dyn SlowSource>) {
+    pub fn keep_kubelets(&mut self, source: Box<dyn SlowSource>) {
         self.slow = Some(source);
     }
 
@@ -196,28 +196,28 @@ impl MonitorWatch {
     }
 
     /// Takes what monitors elsewhere read.
-    pub fn sink(&self) -> Arc<Mutex<dyn SampleSink>> {
+    pub fn remote_sink(&self) -> Arc<Mutex<dyn SampleSink>> {
         self.seen.clone()
     }
 
     /// Sources that answer no more.
     pub(crate) fn silent(&self) -> Vec<String> {
-        self.seen().silent()
+        self.seen().silent_sources()
     }
 
     /// Returns the latest metrics that the database reports, if it does.
-    pub fn now(&self) -> Option<ServerNow> {
-        self.seen().now()
+    pub fn latest_metrics(&self) -> Option<ServerNow> {
+        self.seen().sum_latest()
     }
 
     /// Returns the latest snapshot of each server and database, by source.
-    pub fn said(&self) -> Vec<(String, SourceSnapshot)> {
-        self.seen().said()
+    pub fn latest_snapshots(&self) -> Vec<(String, SourceSnapshot)> {
+        self.seen().latest_snapshots()
     }
 
     /// Returns events of sources since the last call: when, which, in words.
     pub(crate) fn events(&self) -> Vec<(SystemTime, String)> {
-        self.seen().events()
+        self.seen().take_events()
     }
 
     /// Ends all monitors: what they have cost, and the first write that failed.
@@ -225,6 +225,6 @@ impl MonitorWatch {
         drop(self.slow.take());
         let cost = self.monitor.stop();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        (cost, seen.failure().map(str::to_owned))
+        (cost, seen.take_failure().map(str::to_owned))
     }
 }

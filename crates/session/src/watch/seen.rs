@@ -58,30 +58,30 @@ impl Seen {
     }
 
     /// Sources that have answered no more, twice or oftener.
-    pub fn silent(&self) -> Vec<String> {
+    pub fn silent_sources(&self) -> Vec<String> {
         self.silent.iter().filter(|(_, times)| **times >= 2).map(|(source, _)| source.clone()).collect()
     }
 
-    pub fn failure(&self) -> Option<&str> {
+    pub fn take_failure(&self) -> Option<&str> {
         self.writer.as_ref().and_then(MonitorWriter::first_failure)
     }
 
-    pub fn forget(&mut self, before: SystemTime) {
+    pub fn forget_source(&mut self, before: SystemTime) {
         // One more interval, so that the sample before the phase is there.
         self.recording.forget_before(unix_ns(before) as f64 / 1e6 - self.interval.as_secs_f64() * 1e3);
     }
 
-    pub fn events(&mut self) -> Vec<(SystemTime, String)> {
+    pub fn take_events(&mut self) -> Vec<(SystemTime, String)> {
         std::mem::take(&mut self.events)
     }
 
     /// Returns the latest snapshot of each server and database, by source.
-    pub fn said(&self) -> Vec<(String, SourceSnapshot)> {
+    pub fn latest_snapshots(&self) -> Vec<(String, SourceSnapshot)> {
         self.said.iter().map(|(source, said)| (source.clone(), said.clone())).collect()
     }
 
     /// The sums over all nodes; a figure that one of them lacks is not known.
-    pub fn now(&self) -> Option<ServerNow> {
+    pub fn sum_latest(&self) -> Option<ServerNow> {
         let sum = |of: fn(&ServerNow) -> Option<f64>| -> Option<f64> {
             let values: Option<Vec<f64>> = self.nodes.values().map(|node| of(&node.now)).collect();
             values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
@@ -131,13 +131,13 @@ impl SampleSink for Seen {
             Some(_) => drop(self.silent.remove(source)),
             None => *self.silent.entry(source.to_owned()).or_default() += 1,
         }
-        let readings = sample.map_or(&[][..], Sample::readings);
+        let readings = sample.map_or(&[][..], Sample::all_readings);
         if source.starts_with("database") {
             self.node(source, at_ns, sample);
         }
         if source.starts_with("database") || source.starts_with("server") {
             match sample {
-                Some(sample) => drop(self.said.insert(source.to_owned(), sample.readings().into())),
+                Some(sample) => drop(self.said.insert(source.to_owned(), sample.all_readings().into())),
                 None => drop(self.said.remove(source)),
             }
         }
@@ -166,28 +166,28 @@ mod tests {
 
     fn sample(operations: f64) -> Sample {
         let mut sample = Sample::default();
-        sample.counter("operations", operations);
-        sample.gauge("connections", 3.0);
+        sample.add_counter("operations", operations);
+        sample.add_gauge("connections", 3.0);
         sample
     }
 
     #[test]
     fn the_newest_of_all_nodes() {
         let mut seen = Seen::new(None, Duration::from_secs(1));
-        assert_eq!(seen.now(), None);
+        assert_eq!(seen.sum_latest(), None);
         seen.sample("database-a", SECOND, Some(&sample(100.0)));
         seen.sample("database-a", SECOND + 1_000, Some(&sample(150.0)));
         seen.sample("database-a", 3 * SECOND, Some(&sample(300.0)));
-        let now = seen.now().unwrap();
+        let now = seen.sum_latest().unwrap();
         assert_eq!((now.operations_per_s, now.connections), (Some(100.0), Some(3.0)));
         seen.sample("database-b", 3 * SECOND, Some(&sample(1.0)));
-        let now = seen.now().unwrap();
+        let now = seen.sum_latest().unwrap();
         assert_eq!((now.operations_per_s, now.connections), (None, Some(6.0)), "half a sum is none");
         seen.sample("database-b", 4 * SECOND, Some(&sample(0.0)));
-        assert_eq!(seen.now().unwrap().operations_per_s, None, "begun anew");
+        assert_eq!(seen.sum_latest().unwrap().operations_per_s, None, "begun anew");
         seen.sample("database-b", 5 * SECOND, Some(&sample(20.0)));
-        assert_eq!(seen.now().unwrap().operations_per_s, Some(120.0));
+        assert_eq!(seen.sum_latest().unwrap().operations_per_s, Some(120.0));
         seen.sample("database-b", 6 * SECOND, None);
-        assert_eq!(seen.now(), None, "what is missing is not what it was");
+        assert_eq!(seen.sum_latest(), None, "what is missing is not what it was");
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::net::{IpAddr, UdpSocket};
 
 /// Every node of the target that says something of itself.
-pub fn watch(opened: &dyn OpenTarget) -> Vec<Box<dyn Source>> {
+pub fn watch_nodes(opened: &dyn OpenTarget) -> Vec<Box<dyn Source>> {
     sources(&[opened])
 }
 
@@ -39,7 +39,7 @@ pub struct DeclaredProcess {
 
 impl DeclaredProcess {
     /// That of the only server of a target.
-    pub fn of(opened: &dyn OpenTarget) -> Option<Self> {
+    pub fn of_target(opened: &dyn OpenTarget) -> Option<Self> {
         let (pid, program, endpoint) = opened.process()?;
         let address = match endpoint {
             Endpoint::Tcp { address, .. } => Some(address.ip()),
@@ -67,5 +67,5 @@ impl DeclaredProcess {
 
 /// The process of a server on this host that dyno did not start.
 pub fn server_process(opened: &dyn OpenTarget) -> Option<u32> {
-    DeclaredProcess::of(opened).filter(|told| told.is_local() && told.is_here()).map(|told| told.pid)
+    DeclaredProcess::of_target(opened).filter(|told| told.is_local() && told.is_here()).map(|told| told.pid)
 }

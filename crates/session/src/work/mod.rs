@@ -77,7 +77,7 @@ pub trait Work: Send {
         if total == 1 {
             return Ok(job.clone());
         }
-        let part = job.divide(total)?.swap_remove(index);
+        let part = job.divide_among(total)?.swap_remove(index);
         let own = part.workload.part(index as u64, total as u64);
         Ok(Job { workload: own.unwrap_or(part.workload), ..part })
     }

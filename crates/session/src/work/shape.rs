@@ -50,7 +50,7 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
             Stamps::Client => Clock::Client,
         },
         drain_ns: measure.drain.0,
-        ..Job::of(workload, users, End { operations, duration_ns })
+        ..Job::closed_loop(workload, users, End { operations, duration_ns })
     };
     job.check()?;
     Ok(job)
@@ -90,7 +90,7 @@ fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
     if let Some(warmup) = &spec.phases.warmup
         && let Some(rate) = &warmup.rate
     {
-        profile = Profile::after(read("phases.warmup.rate", rate)?, warmup.duration.0, profile);
+        profile = Profile::first_then(read("phases.warmup.rate", rate)?, warmup.duration.0, profile);
     }
     let process = match measure.arrivals {
         Arrivals::Poisson => Process::Poisson,

@@ -1,18 +1,18 @@
 //! Jobs whose operations belong to users, divided among workers.
 
-use dyno_engine::{End, Job, Pacing, Queue, every_nth, quota};
+use dyno_engine::{End, Job, Pacing, Queue, every_nth, share_of};
 use dyno_workload::Workload;
 use std::sync::Arc;
 
 /// Share of worker `index` of `total` in a job whose operations belong to users. Users are numbered on from worker to worker, and
 /// each does as many operations as if there were no workers; `workload` is for the worker's own.
 pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total: usize) -> Job {
-    let own = quota(job.users, index, total);
-    let first: usize = (0..index).map(|before| quota(job.users, before, total)).sum();
+    let own = share_of(job.users, index, total);
+    let first: usize = (0..index).map(|before| share_of(job.users, before, total)).sum();
     let part = Job {
         workload,
         users: own,
-        warm_users: job.warm_users.map(|warm| quota(warm, index, total)),
+        warm_users: job.warm_users.map(|warm| share_of(warm, index, total)),
         cores: every_nth(&job.cores, index, total),
         ..job.clone()
     };
@@ -60,7 +60,7 @@ mod tests {
         ] {
             let (mut first, mut sum) = (0, 0);
             for number in 0..workers {
-                let own = quota(users, number, workers) as u64;
+                let own = share_of(users, number, workers) as u64;
                 let limit = operations_of(operations, first, own, users as u64);
                 for user in 0..own {
                     let done = claimed(user, own, limit);

@@ -1,7 +1,7 @@
 //! YCSB's core workload as work.
 
 use crate::dataset_check::present_as;
-use crate::presence::{Inserted, inserted, looked_for};
+use crate::presence::{Inserted, find_inserted, looked_for};
 use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
@@ -54,7 +54,7 @@ impl YcsbRecords {
         let config = core_config(&settings).map_err(refused)?;
         let measure =
             Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame_source(bad)))?);
-        let (records, verbs) = (loaded.insert_count, verbs(&config.proportions));
+        let (records, verbs) = (loaded.insert_count, needed_verbs(&config.proportions));
         let must_load = spec.phases.load.when == When::Always;
         let (spec, reload) = (spec.clone(), wording.reload);
         let hint = format!("{reload} loads them again, {} measures those that are there", wording.no_load);
@@ -95,7 +95,7 @@ impl Work for YcsbRecords {
             When::Missing => !present_as(opened, &self.measure, &self.config, &self.hint, control)?,
         };
         let inserted = match self.config.resume && !opened.is_virtual() {
-            true => inserted(opened, &self.measure.content(), &self.config, control)?,
+            true => find_inserted(opened, &self.measure.content(), &self.config, control)?,
             false => Inserted::default(),
         };
         let mut notes = Vec::new();
@@ -252,7 +252,7 @@ pub fn core_config(settings: &PropertySettings) -> Result<CoreConfig, BadSetting
 }
 
 /// The verbs that operations with these weights need.
-pub fn verbs(p: &Proportions) -> Vec<Verb> {
+pub fn needed_verbs(p: &Proportions) -> Vec<Verb> {
     let weighted = [
         (p.read, Verb::Read),
         (p.update, Verb::Update),

@@ -254,7 +254,7 @@ impl YcsbShell {
         Job {
             timeout_ns: self.timeout_ns,
             scale: Scale::Micros,
-            ..Job::of(Arc::new(once), 1, End { operations: Some(1), duration_ns: None })
+            ..Job::closed_loop(Arc::new(once), 1, End { operations: Some(1), duration_ns: None })
         }
     }
 }

@@ -289,7 +289,7 @@ pub fn run(opened: &dyn OpenTarget) -> Vec<Ended> {
     let job = Job {
         timeout_ns: Some(20_000_000_000),
         drain_ns: 20_000_000_000,
-        ..Job::of(
+        ..Job::closed_loop(
             sequence.clone(),
             1,
             End { operations: Some(sequence.requests.len() as u64), duration_ns: None },

@@ -58,19 +58,19 @@ pub fn everywhere(spec: &Experiment) -> Experiment {
 }
 
 /// The objects that a run would make, to be shown: its name is [`RUN`](super::RUN), token and password are placeholders.
-pub fn shown(spec: &Experiment, asked: &Kubernetes) -> Result<Manifests, LocalError> {
+pub fn preview_manifests(spec: &Experiment, asked: &Kubernetes) -> Result<Manifests, LocalError> {
     let mut own = everywhere(spec);
     if let Some(server) = own.server.as_mut()
         && let Some(option) = server.lacks_password()
     {
         server.options.insert(option.into(), Setting::Text(NO_PASSWORD.into()));
     }
-    manifests(&own, asked, crate::kubernetes::replace::RUN, NO_TOKEN)
+    run_manifests(&own, asked, crate::kubernetes::replace::RUN, NO_TOKEN)
 }
 
 /// The objects of a run that is called `name`, whose pods know each other by `token`. Names of objects are short: Kubernetes adds
 /// its own.
-pub fn manifests(
+pub fn run_manifests(
     spec: &Experiment,
     asked: &Kubernetes,
     name: &str,
@@ -176,7 +176,7 @@ fn job(asked: &Kubernetes, run: &str, (pods, count, suffix): (&Pods, u32, &str))
 ///
 /// # Errors
 /// An object is none that YAML can write.
-pub fn yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {
+pub fn to_yaml(objects: &[Value]) -> Result<String, serde_saphyr::SerializeError> {
     let documents = objects.iter().map(serde_saphyr::to_string);
     Ok(documents.collect::<Result<Vec<String>, _>>()?.join("---\n"))
 }
@@ -189,7 +189,7 @@ mod tests {
     fn made(text: &str) -> Manifests {
         let plan = read_plan(text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
-        manifests(spec, spec.kubernetes.as_ref().unwrap(), "d1", "0123").unwrap()
+        run_manifests(spec, spec.kubernetes.as_ref().unwrap(), "d1", "0123").unwrap()
     }
 
     #[test]

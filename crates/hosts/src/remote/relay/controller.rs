@@ -150,7 +150,9 @@ impl Relay {
                 Ok(Ok(())) => break,
                 Ok(Err(why)) => return Err(relay.0.lost(&why.to_string())),
                 Err(RecvTimeoutError::Disconnected) => return Err(relay.0.lost("it ended")),
-                Err(RecvTimeoutError::Timeout) if control.stopping() => return Err(RelayError::Interrupted),
+                Err(RecvTimeoutError::Timeout) if control.is_stopping() => {
+                    return Err(RelayError::Interrupted);
+                }
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     return Err(relay.0.lost(&format!("no answer within {} s", READY.as_secs())));
                 }
@@ -372,13 +374,13 @@ pub struct RelayChannel {
 
 impl RelayChannel {
     /// Returns how it has ended, if it has.
-    pub fn ended(&self) -> Option<String> {
+    pub fn end_status(&self) -> Option<String> {
         held(&self.ended).clone()
     }
 
     /// Ends it at once.
     pub fn abort(&self) {
-        if self.ended().is_none() {
+        if self.end_status().is_none() {
             self.controller.send(self.number, Kind::Abort, &[]);
         }
     }

@@ -47,7 +47,7 @@ struct Hub {
 }
 
 /// Serves one controller until it closes the pipe or is silent for too long; then all connections end.
-pub fn hub(
+pub fn serve_hub(
     mut input: impl Read + Send + 'static,
     mut output: impl Write + Send + 'static,
     token: Vec<u8>,

@@ -35,13 +35,13 @@ pub struct Listening {
 
 impl Listening {
     /// Programs that run for a client now.
-    pub fn programs(&self) -> usize {
+    pub fn count_programs(&self) -> usize {
         self.programs.load(Ordering::Relaxed)
     }
 }
 
 /// Listens on `port` of all addresses for the rest of the process' life, and starts `program` for holders of `token`.
-pub fn listen(port: u16, token: Vec<u8>, program: &Path) -> io::Result<Listening> {
+pub fn listen_on(port: u16, token: Vec<u8>, program: &Path) -> io::Result<Listening> {
     listen_for(port, token, program, KNOCK)
 }
 
@@ -159,7 +159,11 @@ fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> Result<(), Se
         return sealer.send(Kind::End, format!("{PROGRAMS} programs run in its pod already").as_bytes());
     };
     let mut command = child::clean_command(&door.program);
-    command.args(service.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(service.argument_words())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = match command.process_group(0).spawn() {
         Ok(child) => child,
         Err(why) => return sealer.send(Kind::End, format!("it does not start: {why}").as_bytes()),

@@ -2,8 +2,8 @@
 
 use crate::protocol::service::Service;
 use crate::remote::relay::frames::*;
-use crate::remote::relay::hub::hub;
-use crate::remote::relay::pod::listen;
+use crate::remote::relay::hub::serve_hub;
+use crate::remote::relay::pod::listen_on;
 use crate::remote::relay::seal::{Side, meet};
 use crate::remote::relay::*;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn program(folder: &Path) -> PathBuf {
 fn a_hub() -> UnixStream {
     let (near, agent) = UnixStream::pair().unwrap();
     let output = agent.try_clone().unwrap();
-    std::thread::spawn(move || hub(agent, output, HELD.to_vec()));
+    std::thread::spawn(move || serve_hub(agent, output, HELD.to_vec()));
     near.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut near = near;
     write(&mut near, 0, Kind::Hello, &hello().unwrap()).unwrap();
@@ -64,7 +64,7 @@ fn heard(from: &mut UnixStream, channel: u32) -> (String, String, String) {
 #[test]
 fn programs_in_pods_hear_and_are_heard() {
     let folder = tempfile::tempdir().unwrap();
-    let pod = listen(0, HELD.to_vec(), &program(folder.path())).unwrap();
+    let pod = listen_on(0, HELD.to_vec(), &program(folder.path())).unwrap();
     let mut near = a_hub();
     // All is said before the pod is there; it is more than fits a piece.
     let long = "x".repeat(PIECE);
@@ -83,7 +83,7 @@ fn programs_in_pods_hear_and_are_heard() {
         told[at].push_str(&text);
         if !both_are_there && said[0].contains("end\n") && said[1].contains("host --stdio") {
             both_are_there = true;
-            assert_eq!(pod.programs(), 2);
+            assert_eq!(pod.count_programs(), 2);
             // Only who was spoken to hears what is said to all.
             write(&mut to, 0, Kind::All, b"all\n").unwrap();
             write(&mut to, 7, Kind::Close, &[]).unwrap();
@@ -99,13 +99,13 @@ fn programs_in_pods_hear_and_are_heard() {
 #[test]
 fn what_is_lost_says_how() {
     let folder = tempfile::tempdir().unwrap();
-    let other = listen(0, vec![b'x'; 32], &program(folder.path())).unwrap();
-    let pod = listen(0, HELD.to_vec(), &program(folder.path())).unwrap();
+    let other = listen_on(0, vec![b'x'; 32], &program(folder.path())).unwrap();
+    let pod = listen_on(0, HELD.to_vec(), &program(folder.path())).unwrap();
     let mut near = a_hub();
     open(&mut near, 1, other.address);
     let how = heard(&mut near, 1).2;
     assert!(how.contains("does not take the token"), "{how}");
-    assert_eq!(other.programs(), 0);
+    assert_eq!(other.count_programs(), 0);
     open(&mut near, 2, pod.address);
     write(&mut near, 2, Kind::Data, b"a\n").unwrap();
     write(&mut near, 2, Kind::Abort, &[]).unwrap();
@@ -116,8 +116,8 @@ fn what_is_lost_says_how() {
     write(&mut near, 3, Kind::Data, b"a\n").unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     let wait = |wanted: usize| {
-        while pod.programs() != wanted {
-            assert!(Instant::now() < end, "{} programs", pod.programs());
+        while pod.count_programs() != wanted {
+            assert!(Instant::now() < end, "{} programs", pod.count_programs());
             std::thread::sleep(Duration::from_millis(5));
         }
     };

@@ -1,6 +1,6 @@
 //! Workers on other hosts: their numbers there, and their clocks beside ours.
 
-use crate::protocol::offset::{Offset, offset};
+use crate::protocol::offset::{Offset, quickest_offset};
 use crate::protocol::worker::{FromWorker, ToWorker};
 use crate::remote::worker::pool::{READY, WorkerPool};
 use crate::remote::worker::pool_error::WorkerPoolError;
@@ -19,7 +19,7 @@ impl WorkerPool {
     }
 
     /// Clocks of workers on other hosts beside ours, as they were asked before the last phase: worker, offset.
-    pub fn clocks(&self) -> Vec<(String, Offset)> {
+    pub fn worker_clocks(&self) -> Vec<(String, Offset)> {
         let elsewhere = self.members.iter().enumerate().filter(|(_, member)| member.transport.is_some());
         elsewhere.map(|(at, member)| (format!("worker-{}", at + 1), *held(&member.clock))).collect()
     }
@@ -47,7 +47,7 @@ impl WorkerPool {
         for (worker, member) in
             self.members.iter().enumerate().filter(|(_, member)| member.transport.is_some())
         {
-            let found = offset(|| {
+            let found = quickest_offset(|| {
                 self.say(worker, &ToWorker::Clock);
                 let is = |word: &FromWorker| matches!(word, FromWorker::Clock { .. });
                 let answers = self.answers(control, &[worker], READY, "tell its time", is)?;

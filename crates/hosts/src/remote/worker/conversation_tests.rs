@@ -25,7 +25,7 @@ impl Controller {
         // A worker that says nothing fails the test instead of holding it up.
         pipe.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let input = theirs.try_clone().unwrap();
-        let worker = std::thread::spawn(move || serve(input, theirs, &read));
+        let worker = std::thread::spawn(move || serve_controller(input, theirs, &read));
         let mut controller = Controller { pipe, worker: Some(worker) };
         controller.say(&ToWorker::Hello { protocol, now_ns: 7, log: Vec::new() });
         controller
@@ -366,7 +366,7 @@ fn the_first_word_is_hello_in_the_same_version() {
     assert!(why.contains(&format!("speaks protocol {}, this worker {PROTOCOL}", PROTOCOL + 1)), "{why}");
     let mut bytes = Vec::new();
     write_frame(&mut bytes, &Frame::Message(&ToWorker::Ping)).unwrap();
-    let why = serve(std::io::Cursor::new(bytes), Vec::new(), &work::read).unwrap_err().to_string();
+    let why = serve_controller(std::io::Cursor::new(bytes), Vec::new(), &work::read).unwrap_err().to_string();
     assert_eq!(why, "the first word must be hello");
 }
 

@@ -9,12 +9,12 @@ pub struct CutShort(Arc<Mutex<Option<String>>>);
 
 impl CutShort {
     /// Ends it, and says why.
-    pub fn say(&self, why: String) {
+    pub fn cut_for(&self, why: String) {
         *held(&self.0) = Some(why);
     }
 
     /// Why it is to end, once.
-    pub fn take(&self) -> Option<String> {
+    pub fn take_reason(&self) -> Option<String> {
         held(&self.0).take()
     }
 }

@@ -33,14 +33,14 @@ impl WorkerPool {
         let mut done: Vec<Option<PhaseDone>> = vec![None; self.members.len()];
         let mut open = active.to_vec();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
-        waiting.for_each(|at| seconds.ended(at));
+        waiting.for_each(|at| seconds.note_ended(at));
         let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
         let (mut said_stop, mut aborted) = (false, None);
         // Results that have arrived are kept; the others end as if told to.
         let lose = |worker: usize, words: &str, seconds: &mut Seconds, open: &mut Vec<usize>| {
             let ending = self.ending_of(worker, words);
             held(&self.lost).push(ending);
-            seconds.ended(worker);
+            seconds.note_ended(worker);
             open.retain(|other| *other != worker);
             self.say_all(&ToWorker::Stop);
         };
@@ -54,12 +54,12 @@ impl WorkerPool {
                                 own => *own = Some(second.totals.clone()),
                             }
                         }
-                        seconds.take(worker, second);
+                        seconds.take_second(worker, second);
                     }
                     Err(error) => lose(worker, &error.to_string(), &mut seconds, &mut open),
                 },
                 Ok((worker, WorkerEvent::Message(FromWorker::Done(ended)))) => {
-                    seconds.ended(worker);
+                    seconds.note_ended(worker);
                     tracing::info!(
                         worker = worker + 1,
                         elapsed_ns = ended.elapsed_ns,
@@ -89,13 +89,13 @@ impl WorkerPool {
                 Err(RecvTimeoutError::Disconnected) => break,
                 _ => {}
             }
-            if control.stopping() && !said_stop {
+            if control.is_stopping() && !said_stop {
                 said_stop = true;
                 tracing::info!("workers are told to stop");
                 self.say_all(&ToWorker::Stop);
             }
-            let cut_short = self.cut_short.take();
-            if (control.aborting() || cut_short.is_some()) && aborted.is_none() {
+            let cut_short = self.cut_short.take_reason();
+            if (control.is_aborting() || cut_short.is_some()) && aborted.is_none() {
                 held(&self.lost).extend(cut_short);
                 aborted = Some(Instant::now());
                 tracing::warn!("workers are told to end at once");
@@ -109,7 +109,7 @@ impl WorkerPool {
             seconds.hand_out(on_second);
         }
         // A worker that has not ended holds back nothing of what the others have done.
-        open.iter().for_each(|worker| seconds.ended(*worker));
+        open.iter().for_each(|worker| seconds.note_ended(*worker));
         seconds.hand_out(on_second);
         self.keep_parts(own, &done);
         Ok(done)

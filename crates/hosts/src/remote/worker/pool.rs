@@ -118,7 +118,7 @@ impl WorkerPool {
     }
 
     /// Lets the first worker of every target make collections and look for records; returns what each has found.
-    pub fn prepare(&self, control: &Control) -> Result<Vec<Prepared>, WorkerPoolError> {
+    pub fn prepare_targets(&self, control: &Control) -> Result<Vec<Prepared>, WorkerPoolError> {
         let firsts: Vec<usize> =
             self.members.iter().enumerate().filter(|(_, m)| m.number == 0).map(|(at, _)| at).collect();
         firsts.iter().for_each(|at| self.say(*at, &ToWorker::Prepare));
@@ -135,13 +135,13 @@ impl WorkerPool {
     }
 
     /// Process numbers of the workers of this host.
-    pub fn pids(&self) -> Vec<u32> {
+    pub fn worker_pids(&self) -> Vec<u32> {
         let own = self.members.iter().filter(|member| member.transport.is_none());
         own.map(|member| member.pid.load(Ordering::Relaxed)).collect()
     }
 
     /// Process number of every worker, and the other host that it runs on.
-    pub fn whereabouts(&self) -> Vec<(u32, Option<String>)> {
+    pub fn worker_places(&self) -> Vec<(u32, Option<String>)> {
         let host =
             |member: &PoolMember| member.transport.as_ref().map(|transport| transport.name().to_owned());
         self.members.iter().map(|member| (member.pid.load(Ordering::Relaxed), host(member))).collect()
@@ -159,7 +159,7 @@ impl WorkerPool {
     }
 
     /// Returns the part of each target's workers in the last phase.
-    pub fn parts(&self) -> Vec<WorkerPart> {
+    pub fn worker_parts(&self) -> Vec<WorkerPart> {
         let mut parts: Vec<WorkerPart> = Vec::new();
         for worker in held(&self.parts).iter() {
             match parts.iter_mut().find(|part| part.instance == worker.instance) {
@@ -176,7 +176,7 @@ impl WorkerPool {
     }
 
     /// Workers that were lost, in words.
-    pub fn lost(&self) -> Vec<String> {
+    pub fn lost_workers(&self) -> Vec<String> {
         held(&self.lost).clone()
     }
 
@@ -209,7 +209,7 @@ impl WorkerPool {
         let told = held(&self.told);
         let mut answers: Vec<(usize, FromWorker)> = Vec::new();
         while answers.len() < workers.len() {
-            if control.stopping() {
+            if control.is_stopping() {
                 return Err(WorkerPoolError::Worker("interrupted".into()));
             }
             let left = end.saturating_duration_since(Instant::now());
@@ -252,7 +252,7 @@ impl WorkerPool {
         let member = &self.members[worker];
         let mut running = held(&member.running);
         loop {
-            let ended = running.ended();
+            let ended = running.end_status();
             if ended.is_none() && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(5));
                 continue;
@@ -319,7 +319,7 @@ impl WorkerPool {
                     self.say_all(&ToWorker::Abort);
                     return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
                 }
-                _ if control.stopping() => {
+                _ if control.is_stopping() => {
                     self.say_all(&ToWorker::Abort);
                     return Ok(false);
                 }
@@ -338,7 +338,7 @@ impl WorkerPool {
             self.say(*worker, &ToWorker::Begin { at_ns });
         }
         tracing::info!(phase = stage.name(), at_ns, clocks_within_ns = widest_ns, "workers begin together");
-        control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
+        control.announce_begin(UNIX_EPOCH + Duration::from_nanos(at_ns));
         Ok(true)
     }
 }
@@ -403,7 +403,7 @@ impl LoadGenerator for WorkerPool {
             return Vec::new();
         }
         let named = |part: WorkerPart| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
-        WorkerPool::parts(self).into_iter().map(named).collect()
+        WorkerPool::worker_parts(self).into_iter().map(named).collect()
     }
 
     fn workers(&self) -> Vec<(String, WorkerPart)> {
@@ -412,7 +412,7 @@ impl LoadGenerator for WorkerPool {
     }
 
     fn collections(&self) -> CollectionFigures {
-        self.collection_stats.collections()
+        self.collection_stats.read_collections()
     }
 
     fn seen_by_workers(&self) -> Vec<SeenByWorker> {
@@ -433,7 +433,7 @@ impl LoadGenerator for WorkerPool {
     }
 
     fn lost(&self) -> Vec<String> {
-        WorkerPool::lost(self)
+        WorkerPool::lost_workers(self)
     }
 }
 

@@ -180,7 +180,7 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     // On their clocks: a load thread of each began 30 ns after the epoch.
     let began = rehearsal.pool.members.iter().map(|member| member.began_ns.load(Ordering::Relaxed));
     assert_eq!(began.collect::<Vec<_>>(), [5_030, 5_030, 0]);
-    assert_eq!((rehearsal.pool.start_skew(), rehearsal.pool.lost()), (Some(400), Vec::new()));
+    assert_eq!((rehearsal.pool.start_skew(), rehearsal.pool.lost_workers()), (Some(400), Vec::new()));
     assert!((0..3).all(|worker| rehearsal.heard(worker).is_empty()), "no worker was told to stop");
 }
 
@@ -210,7 +210,7 @@ fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
     assert_eq!(rehearsal.seconds, [(0, false, 11), (1, false, 1)]);
     assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 0, 10, 0)]);
     let why = "worker 2 (process 8) was lost: the other end has closed (exit status: 0)";
-    assert_eq!(rehearsal.pool.lost(), [why]);
+    assert_eq!(rehearsal.pool.lost_workers(), [why]);
     assert_eq!(rehearsal.heard(0), [ToWorker::Stop]);
 }
 
@@ -238,7 +238,7 @@ fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
         "worker 1 (process 7) was lost: a second of too few bytes (exit status: 0)",
         "worker 2 (process 8) ended early: the lease",
     ];
-    assert_eq!(rehearsal.pool.lost(), why);
+    assert_eq!(rehearsal.pool.lost_workers(), why);
 }
 
 #[test]
@@ -262,9 +262,9 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
     let stop = Rehearsal::here(2, ends);
     stop.control.stop();
     let abort = Rehearsal::here(2, aborts);
-    abort.control.abort();
+    abort.control.abort_run();
     let cut_short = Rehearsal::here(2, aborts);
-    cut_short.pool.cut_short().say("the server is gone".into());
+    cut_short.pool.cut_short().cut_for("the server is gone".into());
     let gone = vec!["the server is gone".to_owned()];
     for (mut rehearsal, words, why) in [
         (stop, vec![ToWorker::Stop], Vec::new()),
@@ -275,8 +275,8 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
         assert_eq!(told, [Some(done()), Some(done())]);
         assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [words.clone(), words]);
         // No worker is accused of not having ended.
-        assert_eq!(rehearsal.pool.lost(), why);
-        assert_eq!(rehearsal.pool.cut_short.take(), None, "it is said once");
+        assert_eq!(rehearsal.pool.lost_workers(), why);
+        assert_eq!(rehearsal.pool.cut_short.take_reason(), None, "it is said once");
     }
 }
 
@@ -288,7 +288,7 @@ fn workers_on_other_hosts_are_known_by_their_host_and_asked_for_their_clock() {
     assert_eq!((rehearsal.pool.pids_on("far"), rehearsal.pool.pids_on("further")), (vec![8, 10], vec![9]));
     assert!(rehearsal.pool.pids_on("nowhere").is_empty());
     let widest_ns = rehearsal.pool.ask_clocks(&rehearsal.control).unwrap();
-    let clocks = rehearsal.pool.clocks();
+    let clocks = rehearsal.pool.worker_clocks();
     let names: Vec<&str> = clocks.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["worker-2", "worker-3", "worker-4"]);
     for (name, clock) in &clocks {
@@ -321,7 +321,7 @@ fn a_phase_is_run_as_what_it_is_called_and_all_begin_at_the_same_instant() {
         let (here, near, far) = (begun(0), begun(1), begun(2));
         assert_eq!((here.0, far.0, here), (stage, stage, near));
         // On its own clock.
-        let ahead_ns = rehearsal.pool.clocks()[0].1.ns;
+        let ahead_ns = rehearsal.pool.worker_clocks()[0].1.ns;
         assert_eq!(far.1, here.1.saturating_add_signed(ahead_ns));
     }
     let names = [Stage::Load, Stage::Measure].map(Stage::name);

@@ -13,7 +13,7 @@ use dyno_db::target::{OpenTarget, in_words};
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
-use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host, host_cores};
+use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host_cores, read_host_facts};
 use dyno_rundir::log::{self, TargetFilter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;
@@ -77,7 +77,7 @@ impl RunningPhase {
     fn abort(&mut self) {
         self.abort = true;
         if let Some((control, _)) = &self.under_way {
-            control.abort();
+            control.abort_run();
         }
     }
 
@@ -86,7 +86,7 @@ impl RunningPhase {
             control.stop();
         }
         if self.abort {
-            control.abort();
+            control.abort_run();
         }
         self.under_way = Some((control.clone(), gate.clone()));
     }
@@ -124,7 +124,7 @@ impl ServeState {
     fn enter(&self, control: &Arc<Control>, gate: &Arc<Gate>) {
         self.phase().enter(control, gate);
         if self.closed.load(Ordering::Relaxed) {
-            control.abort();
+            control.abort_run();
         }
     }
 
@@ -138,7 +138,7 @@ pub(super) fn unix_ns() -> u64 {
 }
 
 /// Serves one controller until it says goodbye or closes the pipe. `output` must be a stream that nothing else writes to.
-pub fn serve(
+pub fn serve_controller(
     mut input: impl Read + Send + 'static,
     mut output: impl Write + Send,
     read_work: ReadWork<'_>,
@@ -222,7 +222,7 @@ fn look_after(shared: &ServeState, now_ns: u64) {
     let lease_ns = shared.lease_ns.load(Ordering::Relaxed);
     if silent_ns > lease_ns
         && let Some((control, _)) = &shared.phase().under_way
-        && !control.stopping()
+        && !control.is_stopping()
     {
         shared.lapsed.store(true, Ordering::Relaxed);
         tracing::error!(
@@ -251,7 +251,7 @@ fn own_host() -> WorkerHost {
         boot_id: boot_id().unwrap_or_default(),
         cores: host_cores(),
         clock_ns: affinity::clock_cost_ns(),
-        clock_source: host().tuning.remove(CLOCK_SOURCE).unwrap_or_default(),
+        clock_source: read_host_facts().tuning.remove(CLOCK_SOURCE).unwrap_or_default(),
     }
 }
 
@@ -361,8 +361,8 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
         let (mut host_cpu, mut measured) = (HostCpu::start(), CpuTimes::default());
         let applied = std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !gate.connected(Duration::from_millis(20)) {
-                    if control.stopping() {
+                while !gate.await_connected(Duration::from_millis(20)) {
+                    if control.is_stopping() {
                         return;
                     }
                 }
@@ -371,16 +371,16 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
                 let _ = say(pipes, &FromWorker::Connected);
             });
             let applied = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
-                let lap = host_cpu.lap().filter(|_| !second.warmup);
-                lap.iter().for_each(|lap| measured.add(lap));
+                let lap = host_cpu.lap_times().filter(|_| !second.warmup);
+                lap.iter().for_each(|lap| measured.add_times(lap));
                 let mut output = pipes.lock().unwrap_or_else(PoisonError::into_inner);
                 let written = write_frame::<FromWorker>(*output, &Frame::Second(Box::new(second)));
                 if written.is_err() {
-                    control.abort();
+                    control.abort_run();
                     pipe = written;
                 }
             });
-            let stopped = control.stopping();
+            let stopped = control.is_stopping();
             // Lets go of the thread above where the run never came to connecting.
             control.stop();
             applied.map(|applied| (applied, stopped))
@@ -440,12 +440,13 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
         let mut sent = 0;
         let control = Arc::new(Control::default());
         self.shared.enter(&control, &Arc::new(Gate::default()));
-        if control.stopping() {
+        if control.is_stopping() {
             self.shared.leave();
             return Ok((0, all));
         }
-        let done =
-            run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| sent += second.totals.ok());
+        let done = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
+            sent += second.totals.count_ok()
+        });
         self.shared.leave();
         done?;
         Ok((sent.min(all), all - sent.min(all)))
@@ -495,7 +496,7 @@ impl AssignedTarget {
         let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
         let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;
         let mut part = self.work.part(&job, number, all.len())?;
-        part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));
+        part.team = Some(Team::with_gate(1, part.workload.frontier(), gate.clone()));
         part.check()?;
         Ok(part)
     }
@@ -534,7 +535,7 @@ mod tests {
             let control = Arc::new(Control::default());
             phase.enter(&control, &gate);
             phase.under_way = None;
-            (control.stopping(), control.aborting())
+            (control.is_stopping(), control.is_aborting())
         };
         assert_eq!(begun(&mut phase), (false, false));
         phase.stop();
@@ -558,7 +559,11 @@ mod tests {
     #[test]
     fn a_load_ends_with_its_lease_and_not_before() {
         let state = |shared: &ServeState, control: &Control| {
-            (shared.lapsed.load(Ordering::Relaxed), control.stopping(), shared.closed.load(Ordering::Relaxed))
+            (
+                shared.lapsed.load(Ordering::Relaxed),
+                control.is_stopping(),
+                shared.closed.load(Ordering::Relaxed),
+            )
         };
         let (shared, control) = leased();
         look_after(&shared, 2_000_000_000);

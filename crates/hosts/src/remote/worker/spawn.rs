@@ -74,7 +74,7 @@ pub(super) fn spawn(
         .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
     if let Err(error) = said {
         running.end(Instant::now() + Duration::from_secs(1));
-        let status = running.ended().map_or(String::new(), |status| format!(" ({status})"));
+        let status = running.end_status().map_or(String::new(), |status| format!(" ({status})"));
         return Err(trouble(format!("it ended at once{status}: {error}")));
     }
     let tell = tell.clone();
@@ -82,13 +82,13 @@ pub(super) fn spawn(
     let host = transport.as_ref().map_or("this one", Transport::name);
     tracing::info!(worker = at + 1, pid, host, instance, number, "a worker has been started");
     let mut records =
-        RemoteLogRecords::of(format!("worker-{}", at + 1), transport.is_some().then(|| clock.clone()));
+        RemoteLogRecords::of_source(format!("worker-{}", at + 1), transport.is_some().then(|| clock.clone()));
     let listen = move || {
         loop {
-            records.pass();
+            records.pass_waiting();
             let told = match read_packed(&mut output) {
                 Ok(Packed::Message(FromWorker::Log(record))) => {
-                    records.add(*record);
+                    records.add_record(*record);
                     continue;
                 }
                 Ok(Packed::Message(word)) => WorkerEvent::Message(word),

@@ -22,7 +22,7 @@ pub struct FaultPreparation {
 
 impl FaultPreparation {
     /// For these faults, of which some kinds are done by proxies.
-    pub fn of(faults: &[Fault], proxied: &[FaultKind]) -> FaultPreparation {
+    pub fn for_faults(faults: &[Fault], proxied: &[FaultKind]) -> FaultPreparation {
         let has = |kind: FaultKind| !proxied.contains(&kind) && faults.iter().any(|fault| fault.kind == kind);
         let bytes = |kind: FaultKind| Some(Bytes(1 << 42)).filter(|_| has(kind));
         let limits = Limits {

@@ -47,7 +47,7 @@ pub enum ServerFault {
 
 impl ServerFault {
     /// Of a fault; none where the file lacks what it takes.
-    pub fn of(fault: &Fault) -> Option<ServerFault> {
+    pub fn from_fault(fault: &Fault) -> Option<ServerFault> {
         let io = || fault.bytes_per_s.clone().filter(|_| fault.kind == FaultKind::IoLimit);
         Some(match fault.kind {
             FaultKind::Kill => ServerFault::Kill,
@@ -79,7 +79,7 @@ pub struct FaultOutcome {
     pub means: String,
     /// The processes that it was done to one by one, from 0: they are to be healed, and no others.
     pub processes: Vec<usize>,
-    /// Journal entries that [`Server::heal`] takes to undo it.
+    /// Journal entries that [`Server::heal_fault`] takes to undo it.
     pub noted: Vec<u64>,
     /// Why it could not be done, or not to all processes.
     pub failed: Option<String>,
@@ -99,7 +99,7 @@ pub enum WorkerFault {
 
 impl WorkerFault {
     /// By what means it is done.
-    pub fn means(self) -> &'static str {
+    pub fn fault_means(self) -> &'static str {
         match self {
             WorkerFault::Kill => "SIGKILL",
             WorkerFault::Pause => "SIGSTOP",
@@ -115,18 +115,18 @@ pub fn inject_into_worker(
     fault: WorkerFault,
 ) -> Result<Option<u64>, LocalError> {
     let gone = || LocalError::Failed("it does not run".into());
-    let started = process::started(machine, pid).ok_or_else(gone)?;
+    let started = process::start_ticks(machine, pid).ok_or_else(gone)?;
     if fault == WorkerFault::Kill {
         // Whatever it leads goes with it; a worker of ssh leads nothing.
         process::end_group(pid);
-        process::signal(pid, Signal::KILL);
+        process::send_signal(pid, Signal::KILL);
         return Ok(None);
     }
-    let noted = journal.add(Undo::Continue { pid, started })?;
-    match process::halt(pid) {
+    let noted = journal.note_action(Undo::Continue { pid, started })?;
+    match process::halt_group(pid) {
         true => Ok(Some(noted)),
         false => {
-            journal.undo(noted)?;
+            journal.undo_one(noted)?;
             Err(gone())
         }
     }
@@ -134,7 +134,7 @@ pub fn inject_into_worker(
 
 impl Server {
     /// Does it to processes `which`, from 0.
-    pub fn inject(&mut self, which: Range<usize>, fault: &ServerFault) -> FaultOutcome {
+    pub fn inject_fault(&mut self, which: Range<usize>, fault: &ServerFault) -> FaultOutcome {
         let mut outcome = FaultOutcome::default();
         match self.try_inject(which, fault, &mut outcome) {
             Ok(means) => outcome.means = means,
@@ -167,7 +167,7 @@ impl Server {
             match fault {
                 ServerFault::Kill | ServerFault::Restart => {
                     // Killed it is, whatever else is not cleared away.
-                    let ran = self.members[i].pid().is_some() && self.members[i].ended().is_none();
+                    let ran = self.members[i].pid().is_some() && self.members[i].end_status().is_none();
                     let killed = self.kill(i);
                     if killed.is_err() && ran {
                         outcome.processes.push(i);
@@ -185,7 +185,7 @@ impl Server {
             ServerFault::Kill | ServerFault::Restart => "SIGKILL",
             ServerFault::Pause => "SIGSTOP",
             ServerFault::Step(_) => {
-                return Ok(self.preload.as_ref().map_or(String::new(), clock::Preload::words));
+                return Ok(self.preload.as_ref().map_or(String::new(), clock::Preload::describe_preload));
             }
             _ => "its control group",
         }
@@ -193,7 +193,7 @@ impl Server {
     }
 
     /// Undoes it where it was done; what there is to say of it then.
-    pub fn heal(
+    pub fn heal_fault(
         &mut self,
         which: &[usize],
         fault: &ServerFault,
@@ -210,7 +210,7 @@ impl Server {
             }
             _ => {}
         }
-        noted.iter().try_for_each(|id| self.journal.undo(*id))?;
+        noted.iter().try_for_each(|id| self.journal.undo_one(*id))?;
         Ok(words)
     }
 
@@ -218,7 +218,7 @@ impl Server {
     pub(super) fn make_ready(&mut self) -> Result<(), LocalError> {
         self.make_links_ready()?;
         if self.preparation.clock {
-            match clock::Preload::of(&self.program) {
+            match clock::Preload::of_program(&self.program) {
                 Ok(preload) => self.preload = Some(preload),
                 Err(error) => self.lack(error)?,
             }
@@ -244,14 +244,14 @@ impl Server {
     pub(super) fn clocked(&self, i: usize) -> Result<Vec<String>, LocalError> {
         let Some(preload) = &self.preload else { return Ok(Vec::new()) };
         let file = self.members[i].node.home.join(CLOCK);
-        clock::set(&file, 0)?;
-        preload.prefix(&self.machine, &file)
+        clock::set_offset(&file, 0)?;
+        preload.command_prefix(&self.machine, &file)
     }
 
     /// Notes what a process whose clock will be stepped leaves where it is killed.
     pub(super) fn note_leavings(&mut self, pid: u32) -> Result<(), LocalError> {
-        for path in clock::leavings(pid).into_iter().filter(|_| self.preload.is_some()) {
-            self.journal.add(Undo::File { path })?;
+        for path in clock::leftover_files(pid).into_iter().filter(|_| self.preload.is_some()) {
+            self.journal.note_action(Undo::File { path })?;
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Server {
     pub(super) fn confirm_clock(&self, i: usize) -> Result<(), LocalError> {
         let member = &self.members[i];
         match (&self.preload, member.server()) {
-            (Some(_), Some(pid)) => clock::confirm(&self.machine, pid, &member.node.name),
+            (Some(_), Some(pid)) => clock::confirm_loaded(&self.machine, pid, &member.node.name),
             _ => Ok(()),
         }
     }
@@ -268,7 +268,7 @@ impl Server {
     /// The file goes with the server's folder, and only the server reads it: there is nothing for the journal.
     fn step_clock(&self, i: usize, ns: i64) -> Result<(), LocalError> {
         match self.preload {
-            Some(_) => clock::set(&self.members[i].node.home.join(CLOCK), ns),
+            Some(_) => clock::set_offset(&self.members[i].node.home.join(CLOCK), ns),
             None => Err(self.lacking("a clock of the server's own")),
         }
     }
@@ -291,17 +291,17 @@ impl Server {
     }
 
     /// Where each process listens.
-    pub fn sockets(&self) -> Vec<SocketAddr> {
+    pub fn process_sockets(&self) -> Vec<SocketAddr> {
         self.members.iter().map(|member| member.node.socket_address()).collect()
     }
 
     /// Kills a process and what it has forked, and clears it away; its data stay. It does not count as died.
     fn kill(&mut self, i: usize) -> Result<(), LocalError> {
         let member = &mut self.members[i];
-        let (Some(_), None) = (member.pid(), member.ended()) else {
+        let (Some(_), None) = (member.pid(), member.end_status()) else {
             return Err(LocalError::Failed(format!("{} does not run", member.node.name)));
         };
-        member.last = member.now(&self.machine);
+        member.last = member.facts_now(&self.machine);
         let [ended, removed] = member.clear(&mut self.journal);
         ended.and(removed)
     }
@@ -310,15 +310,15 @@ impl Server {
     fn pause(&mut self, i: usize) -> Result<u64, LocalError> {
         let member = &mut self.members[i];
         let name = member.node.name.clone();
-        let started = member.pid().and_then(|pid| Some((pid, process::started(&self.machine, pid)?)));
+        let started = member.pid().and_then(|pid| Some((pid, process::start_ticks(&self.machine, pid)?)));
         let Some((pid, started)) = started else {
             return Err(LocalError::Failed(format!("{name} does not run")));
         };
-        let noted = self.journal.add(Undo::Continue { pid, started })?;
-        match process::halt(pid) {
+        let noted = self.journal.note_action(Undo::Continue { pid, started })?;
+        match process::halt_group(pid) {
             true => Ok(noted),
             false => {
-                self.journal.undo(noted)?;
+                self.journal.undo_one(noted)?;
                 Err(LocalError::Failed(format!("{name} cannot be stopped")))
             }
         }
@@ -331,10 +331,10 @@ impl Server {
             return Err(self.lacking(format!("{} is in no control group", member.node.name)));
         };
         let devices = match limits.has_io() {
-            true => storage::disks(&self.machine, &member.node.data),
+            true => storage::whole_disks(&self.machine, &member.node.data),
             false => Vec::new(),
         };
-        group.limit(&self.machine, limits, &self.limits(), &devices)
+        group.set_limits(&self.machine, limits, &self.limits(), &devices)
     }
 
     /// Puts the limits of a process' control group back to what they were.
@@ -349,8 +349,8 @@ impl Server {
             return Err(self.lacking("no filesystem was made for the data"));
         }
         let path = self.base.join("dyno-filling");
-        let failed = |e: io::Error| LocalError::failed(path.display(), e);
-        let noted = self.journal.add(Undo::File { path: path.clone() })?;
+        let failed = |e: io::Error| LocalError::failed_step(path.display(), e);
+        let noted = self.journal.note_action(Undo::File { path: path.clone() })?;
         let file = fs::File::create(&path).map_err(failed)?;
         let room = statvfs(&self.base).map_err(|e| failed(e.into()))?;
         let (mut at, mut part) = (0, (room.f_bavail * room.f_frsize).max(CRUMB));
@@ -360,7 +360,7 @@ impl Server {
                 Err(rustix::io::Errno::NOSPC) => part /= 2,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => {
-                    self.journal.undo(noted)?;
+                    self.journal.undo_one(noted)?;
                     return Err(failed(error.into()));
                 }
             }

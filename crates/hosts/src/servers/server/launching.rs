@@ -33,7 +33,7 @@ impl Server {
             self.together(|group| kind.join(group))?;
         }
         self.formed = true;
-        self.died().map_or(Ok(()), |why| Err(LocalError::Failed(why)))
+        self.describe_death().map_or(Ok(()), |why| Err(LocalError::Failed(why)))
     }
 
     fn launch_and_await(&mut self, which: &[usize]) -> Result<(), LocalError> {
@@ -70,7 +70,7 @@ impl Server {
         let all = self.members.iter().map(|member| &member.node);
         let nodes: Vec<&ServerNode> = all.filter(|node| node.instance == own.instance).collect();
         let rejoined = server(self.spec.kind).rejoin(&self.spec, &nodes, own.number);
-        rejoined.map_err(|why| LocalError::failed(&nodes[own.number].name, why))
+        rejoined.map_err(|why| LocalError::failed_step(&nodes[own.number].name, why))
     }
 
     fn launch(&mut self, i: usize) -> Result<(), LocalError> {
@@ -86,7 +86,7 @@ impl Server {
             // It may hold a password.
             let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file);
             let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
-            written.map_err(|e| LocalError::failed(file.display(), e))?;
+            written.map_err(|e| LocalError::failed_step(file.display(), e))?;
         }
         let program = match self.spec.part(member.node.number as u32) {
             Part::Router => self.router.as_ref().unwrap_or(&self.program),
@@ -113,7 +113,7 @@ impl Server {
             server = member.node.name,
             pid = child.id(),
             command,
-            placement = member.plan.describe(),
+            placement = member.plan.describe_plan(),
             data = %member.node.data.display(),
             "a server has been started"
         );
@@ -143,7 +143,7 @@ impl Server {
         let (file, masked) = (member.node.home.join(name), mask_settings(&text));
         match masked == text || !file.exists() {
             true => Ok(()),
-            false => std::fs::write(&file, masked).map_err(|e| LocalError::failed(file.display(), e)),
+            false => std::fs::write(&file, masked).map_err(|e| LocalError::failed_step(file.display(), e)),
         }
     }
 
@@ -151,7 +151,7 @@ impl Server {
         let begun = Instant::now();
         let patience = Duration::from_nanos(self.spec.ready_within.0);
         loop {
-            if let Some(why) = self.members[i].ended() {
+            if let Some(why) = self.members[i].end_status() {
                 return Err(LocalError::Failed(why));
             }
             let member = &self.members[i];
@@ -159,9 +159,9 @@ impl Server {
             match server(self.spec.kind).ready(&self.spec, &member.node, Some((&self.machine, pid))) {
                 Ok(answering) => {
                     self.members[i].answering = answering;
-                    break self.members[i].tell();
+                    break self.members[i].tell_watchers();
                 }
-                Err(_) if self.control.as_ref().is_some_and(|control| control.stopping()) => {
+                Err(_) if self.control.as_ref().is_some_and(|control| control.is_stopping()) => {
                     return Err(LocalError::Failed(format!("{}: no longer waited for", member.node.name)));
                 }
                 Err(why) if begun.elapsed() > patience => {
@@ -176,10 +176,10 @@ impl Server {
             }
         }
         let member = &self.members[i];
-        let effective = process::effective(&self.machine, member.server().unwrap_or(0));
+        let effective = process::effective_placement(&self.machine, member.server().unwrap_or(0));
         // Without taskset there is no placement, and that has been said.
         match member.plan.confirm(&effective) {
-            Err(why) if !member.prefix.is_empty() => Err(LocalError::failed(&member.node.name, why)),
+            Err(why) if !member.prefix.is_empty() => Err(LocalError::failed_step(&member.node.name, why)),
             _ => self.confirm_clock(i),
         }
     }

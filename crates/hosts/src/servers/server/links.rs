@@ -63,19 +63,19 @@ impl Server {
             ServerFault::Slow(_) if !self.preparation.slow => Err(self.lacking("netem")),
             ServerFault::Lose(percent) => {
                 let table = self.table(noted)?;
-                packets::lose(&self.machine, &table, &ports, *percent)?;
+                packets::drop_packets(&self.machine, &table, &ports, *percent)?;
                 Ok(format!("nftables, table inet {table}: packets to and from port {of} {place}"))
             }
             ServerFault::Narrow(bytes_per_s) => {
                 let devices = self.shape(&ports, Shape::Narrow(*bytes_per_s), noted)?;
-                let bucket = shaping::bucket(*bytes_per_s);
+                let bucket = shaping::bucket_size(*bytes_per_s);
                 let mut words = format!(
                     "token bucket filter (tc) of {bucket} bytes on {}: packets to and from port {of}",
                     devices.join(" and ")
                 );
                 if ports.everywhere {
                     let table = self.table(noted)?;
-                    packets::limit(&self.machine, &table, &ports, (*bytes_per_s, bucket))?;
+                    packets::limit_rate(&self.machine, &table, &ports, (*bytes_per_s, bucket))?;
                     words += &format!("; what comes from other hosts by nftables' limit, table inet {table}");
                 }
                 Ok(words)
@@ -93,7 +93,7 @@ impl Server {
     /// The name of a table that is about to be made.
     fn table(&mut self, noted: &mut Vec<u64>) -> Result<String, LocalError> {
         let name = packets::name(&self.machine);
-        noted.push(self.journal.add(Undo::Table { name: name.clone() })?);
+        noted.push(self.journal.note_action(Undo::Table { name: name.clone() })?);
         Ok(name)
     }
 
@@ -105,13 +105,13 @@ impl Server {
         noted: &mut Vec<u64>,
     ) -> Result<Vec<String>, LocalError> {
         let address = self.address();
-        let devices = shaping::devices(&self.machine, address)?;
+        let devices = shaping::devices_to(&self.machine, address)?;
         devices.iter().try_for_each(|device| shaping::is_free(&self.machine, device))?;
         for device in &devices {
-            let handle = shaping::handle();
+            let handle = shaping::root_handle();
             let undo = Undo::Device { name: device.clone(), handle: handle.clone() };
-            noted.push(self.journal.add(undo)?);
-            shaping::make(&self.machine, (device, &handle), &ports.ports, address.is_ipv6(), shape)?;
+            noted.push(self.journal.note_action(undo)?);
+            shaping::shape_device(&self.machine, (device, &handle), &ports.ports, address.is_ipv6(), shape)?;
         }
         Ok(devices)
     }
@@ -119,9 +119,9 @@ impl Server {
     /// Returns what the tables of a fault have counted.
     pub(super) fn dropped(&self, noted: &[u64]) -> Result<String, LocalError> {
         let mut words = Vec::new();
-        for undo in noted.iter().filter_map(|id| self.journal.noted(*id)) {
+        for undo in noted.iter().filter_map(|id| self.journal.noted_entry(*id)) {
             if let Undo::Table { name } = undo {
-                let counted = packets::counted(&self.machine, name)?;
+                let counted = packets::count_packets(&self.machine, name)?;
                 words.push(format!("{} of {} packets dropped", counted.dropped, counted.seen));
             }
         }
