@@ -378,7 +378,8 @@ mod tests {
                 bytes[place] = byte;
                 bytes.truncate(cut.index(bytes.len() + 1));
                 for bytes in [&bytes, &junk] {
-                    let _ = (read_services(bytes), read_texts(bytes), answers(bytes, &Message::from_octets(question.clone()).unwrap()));
+                    let message = Message::from_octets(question.clone()).unwrap();
+            let _ = (read_services(bytes), read_texts(bytes), answers(bytes, &message));
                 }
             }
         }

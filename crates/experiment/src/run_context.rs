@@ -464,7 +464,8 @@ impl<'a> RunContext<'a> {
         let folder = if self.data.is_dir() { &self.data } else { logs };
         let confined = Confinement::new(asked, (index, count), (&work_dir, folder), self.run.machine, go_on);
         let confined = confined.map_err(|e| LocalError::failed_step("client", e))?;
-        tracing::info!(worker = index + 1, cores = ?confined.confined_cores(), lost = ?confined.lost, "a worker has its placement");
+        let cores = confined.confined_cores();
+        tracing::info!(worker = index + 1, ?cores, lost = ?confined.lost, "a worker has its placement");
         let command = confined.confined_command(self.run.program, &words);
         let cores = confined.confined_cores();
         self.confined.push(confined);

@@ -32,7 +32,8 @@ pub(super) fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
     names.map(|name| queues.join(name).join("rps_cpus")).collect()
 }
 
-/// Returns whether this is a file that [`apply_settings`](crate::tuning::apply) writes, on a host that may have been without it since.
+/// Returns whether this is a file that [`apply_settings`](crate::tuning::apply_settings) writes, on a host that may have been
+/// without it since.
 pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
     let parts = |root: &Path| -> Option<Vec<&str>> {
         path.strip_prefix(root).ok()?.iter().map(|p| p.to_str()).collect()

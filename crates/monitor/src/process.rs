@@ -45,7 +45,7 @@ impl From<u32> for Pid {
 }
 
 /// A process, watched by its number; another process that gets the same number later is not taken for it. If its starter says
-/// that it has been started again ([`Pid::set_process`]), the new process is watched. It is counted on from what was last seen of the
+/// that it has been started again ([`Pid::set_process`]), the new process is watched. It is counted on from what was last seen of
 /// one before: counters that began anew could overtake their old values unseen.
 #[derive(Clone, Debug)]
 pub struct ProcessSource {

@@ -82,7 +82,8 @@ fn json(plan: &ExperimentPlan, findings: &Findings) -> Result<String, Failure> {
                     serde_json::json!({ "key": key, "value": value, "source": origin.to_string() })
                 })
                 .collect();
-            Ok(serde_json::json!({ "number": cell.number, "label": cell.levels_label(), "levels": cell.levels, "settings": settings }))
+            let label = cell.levels_label();
+        Ok(serde_json::json!({ "number": cell.number, "label": label, "levels": cell.levels, "settings": settings }))
         })
         .collect::<Result<_, Failure>>()?;
     let runs: Vec<serde_json::Value> = plan

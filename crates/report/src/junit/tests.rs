@@ -18,7 +18,8 @@ fn summary(verdict: Verdict, thresholds: &[(&str, Option<f64>, bool)]) -> Summar
     };
     let plain = json!({
         "version": 1, "dyno": "0.1.0", "status": "complete", "target": "null:", "database": "null",
-        "started": "2026-11-25T00:00:00.5Z", "title": "a title", "thresholds": [], "verdict": Verdict::nothing_judged(Trust::Valid),
+        "started": "2026-11-25T00:00:00.5Z", "title": "a title", "thresholds": [],
+        "verdict": Verdict::nothing_judged(Trust::Valid),
         "phases": [phase("load", 1.5), phase("measure", 10.0)],
     });
     let thresholds = thresholds.iter().map(|(expression, measured, passed)| Threshold {
