@@ -1,4 +1,4 @@
-//! Interface of a database to the rest of dyno: [`ReplicatedStore`], [`Target`], [`OpenTarget`].
+//! Interface of a database to the rest of dyno: [`Database`], [`Target`], [`OpenTarget`].
 
 use crate::collections::Collections;
 use crate::probe::Stop;

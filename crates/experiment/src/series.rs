@@ -57,7 +57,7 @@ impl SuccessSeries {
     }
 }
 
-/// See [`Series::watch`].
+/// See [`SuccessSeries::watch`].
 pub(super) struct Watched<'a> {
     series: &'a mut SuccessSeries,
     observer: &'a mut dyn Observer,

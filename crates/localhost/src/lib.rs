@@ -1,7 +1,8 @@
 //! This host: processes, control groups, storage, the network's shape, clocks and settings; and the journal of what must be put
 //! back.
 //!
-//! Everything that must be put back stands in `undo.jsonl` before it is done; a normal stop and [`undo::revert`] take the same
+//! Everything that must be put back stands in `undo.jsonl` before it is done; a normal stop and [`undo::revert_journal`] take
+//! the same
 //! list.
 
 pub mod cgroup;

@@ -1,7 +1,8 @@
 //! The journal of what must be put back.
 //!
 //! Each entry is a line of `undo.jsonl`, appended before the thing is done. A normal stop takes the same list from its end;
-//! after a dyno that was killed, [`revert`] does it from the file. Every entry can be undone twice, or without ever having
+//! after a dyno that was killed, [`revert_journal`] does it from the file. Every entry can be undone twice, or without ever
+//! having
 //! been done.
 
 mod entry;

@@ -160,7 +160,7 @@ impl ThreadInterval {
         server.get_or_insert_with(|| Box::new(Histogram::new(scale))).record(server_ns);
     }
 
-    /// Counts one ended request as [`Interval::record_ended`] does and keeps its sample, which ended at `done_ns` after the
+    /// Counts one ended request as [`ThreadInterval::record_ended`] does and keeps its sample, which ended at `done_ns` after the
     /// run's epoch, if `keep`.
     pub fn record_sample(&mut self, sample: RawSample, keep: bool) {
         self.record_ended(sample.metric, sample.outcome, sample.service_ns, sample.response_ns);

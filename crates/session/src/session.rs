@@ -231,7 +231,7 @@ impl<'a> RunSession<'a> {
     }
 
     /// Runs one phase that is divided among several workers of this process, each with its own job: see
-    /// [`Job::divide`].
+    /// [`Job::divide_among`].
     pub fn run_workers(
         &mut self,
         name: &'static str,

@@ -51,7 +51,7 @@ pub fn read_file(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// A text file by its path: one that is named on a command line or in a configuration. Links and pipes are followed.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`read_text`].
 pub fn text_file(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
     let file = File::open(path)?;
     no_longer(&file, most)?;

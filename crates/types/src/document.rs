@@ -270,9 +270,9 @@ pub struct Projection(pub Vec<(String, bool)>);
 pub enum Change {
     /// By operators, in this order on the wire.
     Fields(Vec<(Modify, String, Operand)>),
-    /// The fields of the document that [`crate::Content::put_document`] renders are set.
+    /// The fields of the document that [`crate::Content::document`] renders are set.
     SetDocument,
-    /// The whole document is replaced by the one that [`crate::Content::put_document`] renders.
+    /// The whole document is replaced by the one that [`crate::Content::document`] renders.
     Replace,
 }
 

@@ -47,7 +47,7 @@ pub fn draw_at(seed: u64, index: u64, purpose: Purpose) -> u64 {
     Keyed::new(seed, purpose).draw_keyed(index)
 }
 
-/// The draws of one seed and purpose: [`draw`] with half of its work done once.
+/// The draws of one seed and purpose: [`draw_at`] with half of its work done once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keyed(u64);
 

@@ -55,7 +55,7 @@ impl Hooks {
 
 /// A source of operations. One instance is shared by all load threads.
 pub trait Workload: Send + Sync {
-    /// Names of everything the workload records, in the order of [`Request::metric_index`].
+    /// Names of everything the workload records, in the order of [`Request::metric`].
     fn metrics(&self) -> &[String];
 
     /// Renders requests as bytes.

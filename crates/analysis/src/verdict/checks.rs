@@ -33,7 +33,7 @@ impl Checks {
         }
     }
 
-    /// As [`Checks::check`], with what to do; only what is worse than that has found of these claims by now is said.
+    /// As [`Checks::record_check`], with what to do; only what is worse than that has found of these claims by now is said.
     pub(super) fn check_more(&mut self, name: &str, affects: &[Claim], found: CheckFinding, advice: &str) {
         let own = self.reasons.iter().filter(|reason| reason.check == name && reason.is_about(affects));
         let known = own.map(|reason| reason.trust).max();

@@ -145,7 +145,7 @@ impl Observer for PhaseLog {
     fn end(&mut self, _phase: &Phase) {}
 }
 
-/// Metrics of a workload, for [`Log::new`].
+/// Metrics of a workload, for [`PhaseLog::new`].
 pub fn metrics(workload: &dyn Workload) -> Vec<String> {
     workload.metrics().to_vec()
 }

@@ -83,7 +83,7 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
     })
 }
 
-/// Properties whose value is handed to [`RedisOptions::set`], with the option's name there. The layout comes before
+/// Properties whose value is handed to [`RedisOptions::set_option`], with the option's name there. The layout comes before
 /// the index, which it changes.
 const PLAIN: [(&str, &str); 7] = [
     ("redis.layout", "layout"),

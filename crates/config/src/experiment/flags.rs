@@ -3,7 +3,7 @@
 //! A field of an experiment's types has its option beside it:
 //! `#[schemars(extend("x-flag" = "-u, --users <N>"))]`. Name, help, choices and default of the option are those of the field.
 //! So one definition makes the key of a file, the option, the JSON Schema, the reference, and the setting that a run
-//! records ([`YamlNode`] keeps who has set it).
+//! records ([`Node`] keeps who has set it).
 
 use crate::experiment::Experiment;
 use crate::tree::{Node, Origin, Value as Tree};

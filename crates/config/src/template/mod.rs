@@ -1,7 +1,7 @@
 //! Document workloads of one's own, read from YAML.
 //!
 //! `yaml` keeps values with their lines, `fields` takes mappings apart, `values` reads how values are drawn, `operations`
-//! the mix; here they become a [`Template`].
+//! the mix; here they become a [`WorkloadTemplate`].
 //!
 //! ```text
 //! text -> Node (value, line) -> collections, operations -> Template, or an error with file and line

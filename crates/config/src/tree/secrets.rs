@@ -6,7 +6,7 @@ use std::ops::Range;
 
 impl Node {
     /// `text`, from which this was read as the value of `key`, with every secret in it masked. Read again, it is the tree that
-    /// [`Node::shown`] gives.
+    /// [`Node::with_masked_secrets`] gives.
     pub fn mask_secrets(&self, key: &str, text: &str) -> String {
         let mut places: Vec<(Range<usize>, String)> = Vec::new();
         visit(&mut self.clone(), key, &mut |node, shown| {

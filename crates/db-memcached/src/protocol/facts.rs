@@ -150,12 +150,13 @@ impl MemcachedFacts {
         FactsStep::Done
     }
 
-    /// Appends the question that brings what a monitor wants to know; [`Facts::read_stats_text`] reads its answer.
+    /// Appends the question that brings what a monitor wants to know; [`MemcachedFacts::read_stats_text`] reads its answer.
     pub fn ask_stats(out: &mut Vec<u8>) {
         out.extend_from_slice(b"stats\r\n");
     }
 
-    /// The answer to [`Facts::ask_stats`] at the start of `input`: its lines, and how many bytes it has; `None` if it is not
+    /// The answer to [`MemcachedFacts::ask_stats`] at the start of `input`: its lines, and how many bytes it has; `None` if it
+    /// is not
     /// complete. An error is no lines. Refuses what is no such answer.
     pub fn read_stats_text(input: &[u8]) -> Result<Option<(String, usize)>, Refused> {
         match stats(input) {

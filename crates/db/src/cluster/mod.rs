@@ -67,7 +67,7 @@ impl ProcessGroup<'_> {
 /// for then fails at once.
 ///
 /// # Errors
-/// As [`Group::take_step`]; says so where the caller no longer waited.
+/// As [`ProcessGroup::take_step`]; says so where the caller no longer waited.
 pub fn with_all(
     groups: &[ProcessGroup<'_>],
     step: impl Fn(&ProcessGroup<'_>) -> Result<(), ClusterError> + Sync,

@@ -22,7 +22,7 @@ pub enum ToHost {
     Hello {
         /// [`crate::protocol::worker::PROTOCOL`].
         protocol: u32,
-        /// Which records of the log are wanted beyond those that are kept in any case: see [`dyno_rundir::log::Filter`].
+        /// Which records of the log are wanted beyond those that are kept in any case: see [`dyno_rundir::log::TargetFilter`].
         #[serde(default)]
         log: Vec<String>,
     },

@@ -68,7 +68,7 @@ pub enum ToWorker {
         protocol: u32,
         /// The controller's Unix time, nanoseconds.
         now_ns: u64,
-        /// Which records of the log are wanted beyond those that are kept in any case: see [`dyno_rundir::log::Filter`].
+        /// Which records of the log are wanted beyond those that are kept in any case: see [`dyno_rundir::log::TargetFilter`].
         #[serde(default)]
         log: Vec<String>,
     },

@@ -1,4 +1,4 @@
-//! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in [`crate::html::build_monitor_charts`].
+//! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in `watched`.
 
 use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::timeline::{Timeline, interval_length};

@@ -1,4 +1,5 @@
-//! Escaping and figures as text. Everything that came from a server or a file goes through [`esc`] or [`render_script_json`].
+//! Escaping and figures as text. Everything that came from a server or a file goes through [`escape_html`] or
+//! [`render_script_json`].
 
 use dyno_types::units::{Rate, ShownLatency, Thousands};
 use serde::Serialize;
@@ -79,7 +80,7 @@ pub fn render_table(caption: &str, heads: &[String], rows: &[Vec<String>], words
     table_of_markup(caption, heads, &rows, words)
 }
 
-/// As [`table`], of cells that are markup already.
+/// As [`render_table`], of cells that are markup already.
 pub fn table_of_markup(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
     let mut out = format!(
         "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",

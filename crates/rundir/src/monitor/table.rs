@@ -124,12 +124,12 @@ impl Recording {
         Some(RecordedSeries { kind, points })
     }
 
-    /// Increase of a counter per second from `from_ms` to `to_ms`; see [`Series::rate`].
+    /// Increase of a counter per second from `from_ms` to `to_ms`; see [`RecordedSeries::rate_between`].
     pub fn counter_rate(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
         self.find_series(source, name)?.rate_between(from_ms, to_ms)
     }
 
-    /// Mean of a gauge; see [`Series::mean`].
+    /// Mean of a gauge; see [`RecordedSeries::mean_between`].
     pub fn gauge_mean(&self, source: &str, name: &str, from_ms: f64, to_ms: f64) -> Option<f64> {
         self.find_series(source, name)?.mean_between(from_ms, to_ms)
     }

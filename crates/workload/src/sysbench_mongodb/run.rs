@@ -58,7 +58,7 @@ impl SysbenchRun {
         for command in Command::ALL {
             if script.contains(&command) {
                 metric[command as usize] = metrics.len() as u16;
-                metrics.push(command.metric_index().into());
+                metrics.push(command.metric_name().into());
             }
         }
         let transaction = metrics.len() as u16;

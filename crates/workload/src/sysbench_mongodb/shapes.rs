@@ -63,7 +63,7 @@ impl Command {
     }
 
     /// Metric.
-    pub fn metric_index(self) -> &'static str {
+    pub fn metric_name(self) -> &'static str {
         match self {
             Command::PointSelect => "POINT-SELECT",
             Command::SimpleRange => "SIMPLE-RANGE",
@@ -118,7 +118,7 @@ impl Command {
 /// The shapes by number.
 pub(super) fn shapes(sharded: bool) -> Vec<OperationShape> {
     let shape = |command: Command| {
-        let name = if command == Command::Load { "LOAD" } else { command.metric_index() };
+        let name = if command == Command::Load { "LOAD" } else { command.metric_name() };
         OperationShape { name: name.into(), action: command.action(sharded) }
     };
     Command::ALL.into_iter().map(shape).collect()
