@@ -2,7 +2,9 @@
 //!
 //! Each is read from a number or a text, written back as it was meant, and described in the JSON Schema with its unit.
 
-use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
+use dyno_types::units::{
+    parse_bytes, parse_cores, parse_count, parse_duration_ns, parse_rate, written_cores, written_duration,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -90,7 +92,7 @@ quantity!(
     /// A duration in nanoseconds. A bare number counts seconds.
     Span(u64),
     |text| parse_duration_ns(text, 1_000_000_000).ok(),
-    |ns| written_span(*ns),
+    |ns| written_duration(*ns),
     "duration; a bare number counts seconds",
     "a duration such as 500ms, 30s or 2h"
 );
@@ -99,7 +101,7 @@ quantity!(
     /// A duration in nanoseconds, ahead or back (`-30s`). A bare number counts seconds.
     Shift(i64),
     parse_shift,
-    |ns| format!("{}{}", if *ns < 0 { "-" } else { "" }, written_span(ns.unsigned_abs())),
+    |ns| format!("{}{}", if *ns < 0 { "-" } else { "" }, written_duration(ns.unsigned_abs())),
     "duration; a bare number counts seconds",
     "a duration such as 90s, or back in time such as -1h"
 );
@@ -148,56 +150,6 @@ fn parse_shift(text: &str) -> Option<i64> {
     let ns = parse_duration_ns(length, 1_000_000_000).ok()?;
     let ns = i64::try_from(ns).ok()?;
     Some(if back { -ns } else { ns })
-}
-
-fn written_span(ns: u64) -> String {
-    let units = [
-        (3_600_000_000_000, "h"),
-        (60_000_000_000, "m"),
-        (1_000_000_000, "s"),
-        (1_000_000, "ms"),
-        (1_000, "us"),
-    ];
-    match units.iter().find(|(size, _)| ns > 0 && ns.is_multiple_of(*size)) {
-        Some((size, unit)) => format!("{}{unit}", ns / size),
-        None if ns == 0 => "0s".into(),
-        None => format!("{ns}ns"),
-    }
-}
-
-/// Reads `0-3,8`; numbers are kept in their order. `None` where the text is no such list.
-pub fn parse_cores(text: &str) -> Option<Vec<usize>> {
-    let mut cores = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let from: usize = from.trim().parse().ok()?;
-        let to: usize = to.trim().parse().ok()?;
-        if from > to || to > 65_535 {
-            return None;
-        }
-        cores.extend(from..=to);
-    }
-    Some(cores)
-}
-
-fn written_cores(cores: &[usize]) -> String {
-    let mut out = String::new();
-    let mut at = 0;
-    while at < cores.len() {
-        let mut end = at;
-        while end + 1 < cores.len() && cores[end + 1] == cores[end] + 1 {
-            end += 1;
-        }
-        if !out.is_empty() {
-            out.push(',');
-        }
-        match end - at {
-            0 => out.push_str(&cores[at].to_string()),
-            _ => out.push_str(&format!("{}-{}", cores[at], cores[end])),
-        }
-        at = end + 1;
-    }
-    out
 }
 
 #[cfg(test)]

@@ -111,6 +111,58 @@ pub fn parse_rate(text: &str) -> Result<f64, BadUnit> {
     if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(bad()) }
 }
 
+/// Writes a duration as [`parse_duration_ns`] reads it, in the largest unit that divides it: `90s`, `500ms`, `2h`.
+pub fn written_duration(ns: u64) -> String {
+    let units = [
+        (3_600_000_000_000, "h"),
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+    ];
+    match units.iter().find(|(size, _)| ns > 0 && ns.is_multiple_of(*size)) {
+        Some((size, unit)) => format!("{}{unit}", ns / size),
+        None if ns == 0 => "0s".into(),
+        None => format!("{ns}ns"),
+    }
+}
+
+/// Reads a list of cores such as `0-3,8`; numbers are kept in their order. `None` where the text is no such list.
+pub fn parse_cores(text: &str) -> Option<Vec<usize>> {
+    let mut cores = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let from: usize = from.trim().parse().ok()?;
+        let to: usize = to.trim().parse().ok()?;
+        if from > to || to > 65_535 {
+            return None;
+        }
+        cores.extend(from..=to);
+    }
+    Some(cores)
+}
+
+/// Writes a list of cores as [`parse_cores`] reads it: `0-3,8`.
+pub fn written_cores(cores: &[usize]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < cores.len() {
+        let mut end = at;
+        while end + 1 < cores.len() && cores[end + 1] == cores[end] + 1 {
+            end += 1;
+        }
+        if !out.is_empty() {
+            out.push(',');
+        }
+        match end - at {
+            0 => out.push_str(&cores[at].to_string()),
+            _ => out.push_str(&format!("{}-{}", cores[at], cores[end])),
+        }
+        at = end + 1;
+    }
+    out
+}
+
 /// Nanoseconds for a person: three significant digits and the unit that suits them.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownLatency(pub u64);

@@ -1,7 +1,7 @@
 //! The variables of the workload: name, type, default in each reading, and what becomes of them here.
 
 use crate::plan::cases::Reading;
-use dyno_config::values::parse_cores;
+use dyno_types::units::parse_cores;
 use std::fmt;
 
 /// Values that a variable takes. Blank is allowed everywhere and means "not passed on".
