@@ -19,29 +19,20 @@ use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
 /// have, and what they write.
-const OWN: [&str; 29] = [
+const OWN: [&str; 20] = [
     "seed",
     "dyno.seed",
     "dyno.client.id",
     "dyno.load.threads",
-    "threads",
     "client.threads",
     "client.cores",
     "client.wait",
     "client.pin",
-    "interval",
     "phases.measure.interval",
-    // Which of them loads the records, and how it is watched.
-    "no-load",
-    "reload",
-    "load-batch",
-    "load-pipeline",
+    // Which of them loads the records.
     "phases.load.when",
     "phases.load.batch",
     "phases.load.pipeline",
-    "monitors.enabled",
-    "monitors.interval",
-    "prometheus",
     "threadIdStart",
     "first-writer",
     "status",
@@ -172,7 +163,9 @@ fn alike(one: &MergedRun, other: &MergedRun) -> Result<(), Failure> {
 /// against.
 fn shape(dir: &RunDir) -> BTreeMap<String, String> {
     let mut shape = what_was_run(&dir.run);
-    shape.retain(|key, _| !key.starts_with("database: ") && !OWN.contains(&key.as_str()));
+    // Each of them watches what it likes.
+    let is_apart = |key: &str| key.starts_with("database: ") || key.starts_with("monitors.");
+    shape.retain(|key, _| !is_apart(key) && !OWN.contains(&key.as_str()));
     let measured = dir.summary.iter().flat_map(|summary| &summary.phases).find(|p| p.name == "measure");
     if let Some(phase) = measured {
         shape.insert("loop".into(), if phase.offered.is_some() { "open" } else { "closed" }.into());

@@ -5,7 +5,7 @@ use dyno_rundir::schema::Run;
 use std::collections::BTreeMap;
 
 /// Settings that say when and where, not what. Which run has loaded the records is no difference.
-const PLACES: [&str; 12] = [
+const PLACES: [&str; 10] = [
     "out",
     "dyno.out",
     "redis.port",
@@ -15,8 +15,6 @@ const PLACES: [&str; 12] = [
     "name",
     "cell",
     "repetition",
-    "no-load",
-    "reload",
     "phases.load.when",
 ];
 
@@ -35,9 +33,11 @@ pub fn what(run: &Run) -> BTreeMap<String, String> {
             without_place(&without_ports(value, &servers)),
         )
     });
+    let options = target_options(&run.target)
+        .map(|(key, value)| (key, without_place(&without_ports(&value, &servers))));
     let database = std::iter::once(("database".to_owned(), run.database.clone()));
     settings
-        .chain(target_options(&run.target))
+        .chain(options)
         .chain(facts)
         .chain(database)
         .filter(|(key, _)| !PLACES.contains(&key.as_str()))

@@ -25,11 +25,13 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     let dyno = Dyno::new();
     let line = |more: &str| format!("run {} -n 500 --warmup 0s --quiet {more}", server.uri());
     dyno.assert_ran(&run(&dyno, &line("--ops 100 --no-out")));
-    let start = |name: &str, seed: u32| {
-        let words = line(&format!("--rate 300 --duration 3s --out {name} --seed {seed}"));
+    let start = |name: &str, own: &str| {
+        let words = line(&format!("--rate 300 --duration 3s --out {name} {own}"));
         dyno.start(&words.split(' ').collect::<Vec<_>>())
     };
-    let (one, two) = (start("one", 1), start("two", 2));
+    // Seed and monitors are each one's own.
+    let (one, two) =
+        (start("one", "--seed 1"), start("two", "--seed 2 --prometheus x=http://127.0.0.1:1/metrics"));
     finish(one);
     finish(two);
     let merged = run(&dyno, "merge one two --json");
