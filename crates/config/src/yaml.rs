@@ -16,7 +16,7 @@ pub(crate) struct YamlNode(Spanned<Yaml>);
 pub(crate) enum Yaml {
     Null,
     Bool(bool),
-    Int(i64),
+    Int(i128),
     Float(f64),
     Text(String),
     List(Vec<YamlNode>),
@@ -98,11 +98,11 @@ impl<'de> Visitor<'de> for YamlReader {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Yaml, E> {
-        Ok(Yaml::Int(value))
+        Ok(Yaml::Int(value.into()))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Yaml, E> {
-        i64::try_from(value).map(Yaml::Int).map_err(|_| E::custom(format!("{value} is above {}", i64::MAX)))
+    fn visit_u64<E>(self, value: u64) -> Result<Yaml, E> {
+        Ok(Yaml::Int(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Yaml, E> {

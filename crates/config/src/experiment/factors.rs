@@ -255,7 +255,7 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
 fn written(n: f64, origin: &Origin) -> Node {
     let rounded = (n * 1e9).round() / 1e9;
     let whole = rounded.fract() == 0.0 && rounded.abs() < 9e15;
-    let value = if whole { Value::Int(rounded as i64) } else { Value::Float(rounded) };
+    let value = if whole { Value::Int(rounded as i128) } else { Value::Float(rounded) };
     Node { value, origin: origin.clone() }
 }
 

@@ -53,9 +53,13 @@ impl<'a> Fields<'a> {
 
 /// A whole number within bounds.
 pub(super) fn whole(node: &YamlNode, least: i64, most: i64) -> Result<i64, Bad> {
-    match node.value() {
-        Yaml::Int(n) if (least..=most).contains(n) => Ok(*n),
-        _ => bad(node, format!("{}: expected a whole number, {least} to {most}", node.word())),
+    let read = match node.value() {
+        Yaml::Int(n) => i64::try_from(*n).ok(),
+        _ => None,
+    };
+    match read.filter(|n| (least..=most).contains(n)) {
+        Some(n) => Ok(n),
+        None => bad(node, format!("{}: expected a whole number, {least} to {most}", node.word())),
     }
 }
 

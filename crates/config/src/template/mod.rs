@@ -46,6 +46,7 @@ pub fn parse(text: &str, path: &str) -> Result<WorkloadTemplate, TemplateError> 
 }
 
 fn template(root: &YamlNode) -> Result<WorkloadTemplate, Bad> {
+    values::refuse_wide(root)?;
     let mut top = Fields::of_mapping(root, "a template")?;
     let seed = top.take_value("seed").map_or(Ok(1), |node| whole(node, 0, i64::MAX))? as u64;
     let batch = top.take_value("batch").map_or(Ok(1_000), |node| whole(node, 1, 100_000))? as u32;

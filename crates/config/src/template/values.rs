@@ -68,6 +68,16 @@ fn constant(node: &YamlNode) -> ValueTemplate {
     ValueTemplate::Constant(out[0], out[2..].to_vec())
 }
 
+/// Refuses whole numbers that no document can hold: BSON has 64 bits with a sign.
+pub(super) fn refuse_wide(node: &YamlNode) -> Result<(), Bad> {
+    match node.value() {
+        Yaml::Int(n) if i64::try_from(*n).is_err() => bad(node, format!("{n} is above {}", i64::MAX)),
+        Yaml::List(all) => all.iter().try_for_each(refuse_wide),
+        Yaml::Map(all) => all.iter().try_for_each(|(_, one)| refuse_wide(one)),
+        _ => Ok(()),
+    }
+}
+
 /// Appends a value as it stands.
 pub(super) fn element(node: &YamlNode, name: &str, out: &mut Vec<u8>) {
     match node.value() {
@@ -75,7 +85,8 @@ pub(super) fn element(node: &YamlNode, name: &str, out: &mut Vec<u8>) {
         Yaml::Bool(flag) => bson::put_boolean(out, name, *flag),
         Yaml::Int(n) => match i32::try_from(*n) {
             Ok(n) => bson::put_int32(out, name, n),
-            Err(_) => bson::put_int64(out, name, *n),
+            // `refuse_wide` has seen every number of the file.
+            Err(_) => bson::put_int64(out, name, *n as i64),
         },
         Yaml::Float(n) => bson::put_double(out, name, *n),
         Yaml::Text(text) => bson::put_string(out, name, text),

@@ -102,7 +102,10 @@ impl<'de> Deserializer<'de> for NodeReader<'_> {
             Value::Bool(b) => visitor.visit_bool(*b),
             Value::Int(n) => match u64::try_from(*n) {
                 Ok(n) => visitor.visit_u64(n),
-                Err(_) => visitor.visit_i64(*n),
+                Err(_) => match i64::try_from(*n) {
+                    Ok(n) => visitor.visit_i64(n),
+                    Err(_) => Err(Error::invalid_value(Unexpected::Other(&n.to_string()), &visitor)),
+                },
             },
             Value::Float(n) => visitor.visit_f64(*n),
             Value::Text(text) => visitor.visit_str(text),

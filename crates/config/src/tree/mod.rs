@@ -74,8 +74,8 @@ pub enum Value {
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number.
-    Int(i64),
+    /// A whole number: all of `i64` and of `u64`.
+    Int(i128),
     /// A number.
     Float(f64),
     /// A text.
