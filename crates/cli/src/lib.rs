@@ -5,6 +5,7 @@ mod bexhoma;
 mod compare;
 mod completions;
 mod conductor;
+mod derived_options;
 mod doctor;
 mod exit;
 mod experiment;

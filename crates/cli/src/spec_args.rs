@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use dyno_config::experiment::flags::{FlagDefinition, RUN_FLAGS};
 use dyno_config::tree::Node;
 
-/// What was typed of them, as the tree that an experiment file becomes. Options that were not typed are not in it: their
+/// The options that were typed, as the tree that an experiment file becomes. Those that were not typed are not in it: their
 /// defaults are those of the experiment.
 #[derive(Clone, Debug)]
 pub struct SpecArgs {

@@ -14,6 +14,7 @@ pub use manage::{ask_to_stop, end, state, status, stop, stop_all, stop_left, tab
 pub use preflight::{Findings, ready};
 pub use preview::{plan, presets as list_presets};
 
+use crate::derived_options::typed_options;
 use crate::exit::{Exit, Failure};
 use crate::highest_rate::{highest_rate, sureness};
 use crate::metrics::{MetricsOutlets, Outlets};
@@ -126,20 +127,8 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
     if let Some((key, _, option)) = args.spec.tree.list_leaves().iter().find(|(key, ..)| !key.is_empty()) {
         return refused(&option.to_string(), short_name(key));
     }
-    let typed = [
-        ("--workload", args.workload.is_some(), "workload.ycsb.workload"),
-        ("--fields", args.fields.is_some(), "workload.ycsb.properties.fieldcount"),
-        ("--field-length", args.field_length.is_some(), "workload.ycsb.properties.fieldlength"),
-        ("--distribution", args.distribution.is_some(), "workload.ycsb.properties.requestdistribution"),
-        ("--property", !args.properties.is_empty(), "workload.ycsb.properties.NAME"),
-        ("--no-pin", args.no_pin, "client.pin"),
-        ("--no-load", args.no_load, "phases.load.when"),
-        ("--reload", args.reload, "phases.load.when"),
-        ("--no-monitor", args.no_monitor, "monitors.enabled"),
-        ("--prometheus", !args.prometheus.is_empty(), "monitors.prometheus.NAME"),
-    ];
-    if let Some((option, _, key)) = typed.iter().find(|(_, typed, _)| *typed) {
-        return refused(option, key);
+    if let Some(one) = typed_options(args).next() {
+        return refused(one.option, one.key);
     }
     match args.no_out {
         true => Err(Failure::Usage("--no-out does not go with an experiment, which is its directory".into())),

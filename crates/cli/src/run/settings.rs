@@ -2,6 +2,7 @@
 
 use super::resolve::Resolved;
 use super::spec::is_used;
+use crate::derived_options::DERIVED_OPTIONS;
 use crate::exit::Failure;
 use dyno_config::experiment::flags::RUN_FLAGS;
 use dyno_config::experiment::recorded::recorded_values;
@@ -12,9 +13,6 @@ use dyno_engine::{Job, Pacing};
 use dyno_rundir::schema::Setting;
 use dyno_types::secret::mask_value;
 use dyno_workload::ycsb::known_properties;
-
-/// Keys without an option of their name, which switches set.
-const SWITCHED: [&str; 3] = ["client.pin", "phases.load.when", "monitors.enabled"];
 
 /// Keys that shape no load, or that YCSB's properties say.
 const APART: [&str; 3] = ["require", "strict", "workload.ycsb.records"];
@@ -33,7 +31,7 @@ pub(super) fn settings_of(resolved: &Resolved) -> Result<Vec<Setting>, Failure> 
     let is_recorded = |key: &str| {
         let other_loop = if is_open { &CLOSED[..] } else { &OPEN };
         let measured = key.strip_prefix("phases.measure.");
-        (SWITCHED.contains(&key)
+        (DERIVED_OPTIONS.iter().any(|one| one.key == key)
             || key.starts_with("monitors.prometheus.")
             || RUN_FLAGS.iter().any(|flag| flag.key == key))
             && !APART.contains(&key)
@@ -106,17 +104,29 @@ mod tests {
         }
     }
 
+    /// The value that is recorded of one that was typed.
+    fn recorded<'a>(name: &str, value: &'a str) -> &'a str {
+        match name {
+            // A bare number counts seconds.
+            "think" | "duration" | "warmup" | "timeout" | "drain" | "monitor-interval" => "3s",
+            // Records no more threads than this test's 16 users on one core have, and the wait that they have.
+            "threads" => "1",
+            "wait" => "sleep",
+            _ => value,
+        }
+    }
+
     #[test]
-    fn every_option_is_a_setting_with_its_source() {
+    fn every_option_is_a_setting_with_its_value_and_source() {
         let mut seen = 0;
         for flag in RUN_FLAGS.iter().filter(|flag| !APART.contains(&flag.key.as_str())) {
             let (value, beside) = typed(&flag.long);
             let option = format!("--{}", flag.long);
             let words = [&[option.as_str(), value][..], beside].concat();
             let all = settings(&words);
-            // A wait that is chosen is named as what it is.
             let found = all.iter().find(|one| one.key == flag.key);
-            assert_eq!(found.map(|one| one.source.as_str()), Some(option.as_str()), "{words:?}: {all:?}");
+            let found = found.map(|one| (one.value.as_str(), one.source.as_str()));
+            assert_eq!(found, Some((recorded(&flag.long, value), option.as_str())), "{words:?}: {all:?}");
             seen += 1;
         }
         assert!(seen > 20, "{seen}");
@@ -126,17 +136,25 @@ mod tests {
     fn options_of_the_workload_and_switches_are_settings() {
         for (words, key, value, source) in [
             (&["--workload", "b"][..], "readproportion", "0.95", "built-in workloadb:6"),
+            (&["--workload", "b"], "workload.ycsb.workload", "b", "--workload"),
             (&["--records", "3k"], "recordcount", "3000", "--records"),
             (&["--fields", "3"], "fieldcount", "3", "--fields"),
             (&["--distribution", "uniform"], "requestdistribution", "uniform", "--distribution"),
             (&["-p", "dyno.zipfian=true"], "dyno.zipfian", "true", "-p"),
             (&["--ops", "1k"], "operationcount", "1000", "--ops"),
             (&["--seed", "7"], "dyno.seed", "7", "--seed"),
+            (&["--seed", "18446744073709551615"], "dyno.seed", "18446744073709551615", "--seed"),
             (&["--no-pin"], "client.pin", "false", "--no-pin"),
             (&["--reload"], "phases.load.when", "always", "--reload"),
             (&["--no-load"], "phases.load.when", "never", "--no-load"),
             (&["--no-monitor"], "monitors.enabled", "false", "--no-monitor"),
             (&["--prometheus", "r.x=http://h:1"], "monitors.prometheus.r.x", "http://h:1", "--prometheus"),
+            (
+                &["--prometheus", "x=http://u:hidden@h:1/m?token=hidden"],
+                "monitors.prometheus.x",
+                "http://u:***@h:1/m?token=***",
+                "--prometheus",
+            ),
         ] {
             let all = settings(words);
             let found = all.iter().find(|one| one.key == key);
@@ -162,6 +180,7 @@ mod tests {
             ("phases.load.when", "missing"),
             ("dyno.seed", "1"),
             ("monitors.interval", "1s"),
+            ("workload.ycsb.workload", "a"),
         ] {
             assert_eq!(of(key), Some((value, "default")), "{key}: {all:?}");
         }

@@ -3,6 +3,7 @@
 //! Options become the tree that a file becomes, each value with the option that has set it; the same reader makes an
 //! experiment of it. Messages and recorded settings name who has set a value by the tree alone.
 
+use crate::derived_options::{PROPERTIES, PROPERTY, typed_options};
 use crate::exit::Failure;
 use crate::options::RunArgs;
 use dyno_config::experiment::{Experiment, When};
@@ -31,12 +32,6 @@ pub(super) const INSTEAD: [(&str, &str); 4] = [
     ("operationcount", "--ops"),
     ("maxexecutiontime", "--duration"),
 ];
-
-/// The key below which YCSB's properties stand.
-const PROPERTIES: &str = "workload.ycsb.properties";
-
-/// Name of the option that sets a property.
-const PROPERTY: &str = "-p";
 
 /// Returns whether `dyno run` takes note of a property: of YCSB's client only of those that describe the data.
 pub(super) fn is_used(key: &str) -> bool {
@@ -76,15 +71,10 @@ impl RunSpec {
     /// Names the option whose value cannot be used.
     pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
         let mut tree = args.spec.tree.clone();
-        let never = || Value::Text("never".into());
-        let switches = [
-            (args.no_pin, "client.pin", "--no-pin", Value::Bool(false)),
-            (args.no_load, "phases.load.when", "--no-load", never()),
-            (args.reload, "phases.load.when", "--reload", Value::Text("always".into())),
-            (args.no_monitor, "monitors.enabled", "--no-monitor", Value::Bool(false)),
-        ];
-        for (_, key, option, value) in switches.into_iter().filter(|(is_typed, ..)| *is_typed) {
-            tree.set_path(key, typed(option, value));
+        for one in typed_options(args) {
+            if let Some(value) = one.value {
+                tree.set_path(one.key, typed(one.option, value()));
+            }
         }
         if !args.prometheus.is_empty() {
             tree.set_path("monitors.prometheus", exporters(&args.prometheus)?);
@@ -217,15 +207,10 @@ fn properties(args: &RunArgs, tree: &Node) -> Result<Node, Failure> {
 
 /// Options that speak of YCSB's records have no meaning for documents.
 fn refuse_options(args: &RunArgs, file: &str) -> Result<(), Failure> {
-    let typed = [
-        ("--records", args.spec.tree.find_path("workload.ycsb.records").is_some()),
-        ("--fields", args.fields.is_some()),
-        ("--field-length", args.field_length.is_some()),
-        ("--distribution", args.distribution.is_some()),
-        (PROPERTY, !args.properties.is_empty()),
-    ];
-    match typed.into_iter().find(|(_, typed)| *typed) {
-        Some((option, _)) => Err(usage(option, format!("has no effect on documents: say it in {file}"))),
+    let records = args.spec.tree.find_path("workload.ycsb.records").map(|_| "--records");
+    let mut properties = typed_options(args).filter(|one| one.key.starts_with(PROPERTIES));
+    match records.or_else(|| properties.next().map(|one| one.option)) {
+        Some(option) => Err(usage(option, format!("has no effect on documents: say it in {file}"))),
         None => Ok(()),
     }
 }

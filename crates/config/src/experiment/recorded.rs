@@ -2,19 +2,20 @@
 
 use crate::experiment::Experiment;
 use crate::tree::{Node, TreeError};
+use dyno_types::secret::mask_value;
 
 /// A value of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedValue {
     /// Keys from the root with dots between them.
     pub key: String,
-    /// The value, as a file would say it.
+    /// The value, as a file would say it; secrets are masked.
     pub value: String,
     /// Who has set it: an option, or file, line and column; `None`: it is a default.
     pub source: Option<String>,
 }
 
-/// Lists every value of `experiment`, defaults included; `tree` is what was said of it. Both are free of secrets.
+/// Lists every value of `experiment`, defaults included, with its secrets masked; `tree` is what was said of it.
 ///
 /// # Errors
 /// The experiment cannot be written as a file.
@@ -23,7 +24,7 @@ pub fn recorded_values(tree: &Node, experiment: &Experiment) -> Result<Vec<Recor
     let said = tree.list_leaves();
     let recorded = |(key, value, _): (String, String, &_)| {
         let source = said.iter().find(|(known, ..)| *known == key).map(|(.., origin)| origin.to_string());
-        RecordedValue { key, value, source }
+        RecordedValue { value: mask_value(&key, &value), key, source }
     };
     Ok(Node::as_written(&text, "")?.list_leaves().into_iter().map(recorded).collect())
 }

@@ -198,7 +198,7 @@ fn take_properties(
     Ok(())
 }
 
-/// A letter, a built-in name, or a file.
+/// A letter, a file or a built-in name; a file whose name is a letter is named `./a`.
 fn take_workload(
     text: &str,
     settings: &mut PropertySettings,
@@ -206,7 +206,8 @@ fn take_workload(
 ) -> Result<String, Refused> {
     let path = Path::new(text);
     let key = (wording.source)("workload.ycsb.workload");
-    if path.is_file() {
+    let by_letter = stock_by_letter(text);
+    if by_letter.is_none() && path.is_file() {
         let entries = properties::read_file(path).map_err(|e| Refused(format!("{key}: {text}: {e}")))?;
         for entry in entries {
             settings.set_property(
@@ -217,7 +218,7 @@ fn take_workload(
         }
         return Ok(path.file_stem().map_or("workload".into(), |stem| stem.to_string_lossy().into_owned()));
     }
-    let Some(found) = stock_by_letter(text).or_else(|| stock_file(text)) else {
+    let Some(found) = by_letter.or_else(|| stock_file(text)) else {
         let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
         let hint = suggest::hint(text, names.iter().copied());
         let known = names.join(", ");
