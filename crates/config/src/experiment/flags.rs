@@ -22,7 +22,7 @@ pub struct FlagDefinition {
     pub long: String,
     /// What the value is called; `None`: the option has none, it sets the key to true.
     pub value_name: Option<String>,
-    /// The field's description, without its unit.
+    /// The field's description, without its unit; or `x-help` of the field, where an option has other words.
     pub help: String,
     /// The values that are accepted, each with its description; empty: the field's type decides.
     pub choices: Vec<(String, String)>,
@@ -89,6 +89,7 @@ fn definition(root: &Value, field: &Value, form: &str, key: String) -> FlagDefin
     let choices = kind.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let choices = choices.filter_map(|one| Some((text(one, "const")?, text(one, "description")?)));
+    let is_list = has_type("array");
     let names_of = |mark: &str| {
         let words = text(field, mark).unwrap_or_default();
         words.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
@@ -100,18 +101,22 @@ fn definition(root: &Value, field: &Value, form: &str, key: String) -> FlagDefin
         short,
         long: long.to_owned(),
         value_name,
-        help: help(&text(field, "description").unwrap_or_default()),
+        help: help(
+            &text(field, "x-help").or_else(|| text(field, "description")).unwrap_or_default(),
+            is_list,
+        ),
         choices: choices.map(|(value, words)| (value, words.trim_end_matches('.').to_owned())).collect(),
-        is_list: has_type("array"),
+        is_list,
         is_integer: has_type("integer"),
     }
 }
 
-/// The description without its unit, which the value's name says.
-fn help(description: &str) -> String {
-    let words = description.split_whitespace().collect::<Vec<_>>().join(" ");
+/// The description as plain text and without its unit, which the value's name says.
+fn help(description: &str, is_list: bool) -> String {
+    let words = description.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
     let end = words.find(" Unit:").unwrap_or(words.len());
-    words[..end].trim_end_matches('.').to_owned()
+    let several = if is_list { "; may be given several times" } else { "" };
+    format!("{}{several}", words[..end].trim_end_matches('.'))
 }
 
 impl FlagDefinition {
@@ -173,7 +178,7 @@ mod tests {
         #[schemars(extend("x-flag" = "--says <WORD>"))]
         says: Vec<String>,
         /// True if it is loud. Default: false.
-        #[schemars(extend("x-flag" = "--loud"))]
+        #[schemars(extend("x-flag" = "--loud", "x-help" = "Is it loud?"))]
         loud: bool,
         /// Its colour, which only a file says.
         colour: Option<String>,
@@ -207,7 +212,8 @@ mod tests {
         let choices: Vec<_> =
             flags[2].choices.iter().map(|(value, words)| (value.as_str(), words.as_str())).collect();
         assert_eq!(choices, [("never", "Not at all"), ("always", "In every run")]);
-        assert_eq!(flags[4].value_name, None);
+        assert_eq!(flags[3].help, "Words that it says. Default: none; may be given several times");
+        assert_eq!((flags[4].help.as_str(), flags[4].value_name.as_deref()), ("Is it loud?", None));
 
         let mut tree = Node::empty_mapping();
         let given: [&[&str]; 5] = [&["3"], &["2m"], &["always"], &["a", "b"], &[]];

@@ -68,7 +68,10 @@ pub struct Experiment {
     pub order: Order,
     /// Seed of the order, of arrivals and of the workload. Default: 1. Every repetition has a seed of its own, the same for all
     /// cells.
-    #[schemars(extend("x-flag" = "--seed <N>"))]
+    #[schemars(extend(
+        "x-flag" = "--seed <N>",
+        "x-help" = "Seed of keys, values, mix and arrivals. Default: 1"
+    ))]
     pub seed: u64,
     /// Which repetition this is, from 1; set for each run, never by the file.
     #[schemars(skip)]
@@ -80,11 +83,18 @@ pub struct Experiment {
     /// Commands around experiment, cell and phase.
     pub hooks: Hooks,
     /// Thresholds of every run, such as `p99(read) < 5ms`; one that is missed makes the exit code 4. Default: none.
-    #[schemars(extend("x-flag" = "--require <EXPRESSION>"))]
+    #[schemars(extend(
+        "x-flag" = "--require <EXPRESSION>",
+        "x-help" = "Threshold such as p99(read) < 5ms; one that is missed makes the exit code 4"
+    ))]
     pub require: Vec<String>,
     /// A threshold whose limit lies within the interval of what was measured counts as missed. Default: false, such a run is too
     /// close to call and misses nothing.
-    #[schemars(extend("x-flag" = "--strict", "x-requires" = "require"))]
+    #[schemars(extend(
+        "x-flag" = "--strict",
+        "x-requires" = "require",
+        "x-help" = "A threshold that is too close to call counts as missed: exit code 4"
+    ))]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
     /// Monitoring while the load runs.
@@ -168,7 +178,11 @@ impl Default for Experiment {
 #[serde(deny_unknown_fields, default)]
 pub struct Client {
     /// Client that speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
-    #[schemars(extend("x-flag" = "--client <CLIENT>"))]
+    #[schemars(extend(
+        "x-flag" = "--client <CLIENT>",
+        "x-help" = "Client that speaks to MongoDB: dyno's own codec or the official driver, which dyno must be built with \
+                    (--features official). Default: wire"
+    ))]
     pub driver: Driver,
     /// Clock that says when a reply has arrived: the kernel's, the network card's or the client's. Default: kernel.
     #[schemars(extend("x-flag" = "--stamps <CLOCK>"))]
@@ -176,7 +190,10 @@ pub struct Client {
     /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
     pub workers: u32,
     /// Load threads of each worker. Default: one a core, less one where the target is on this host. Unit: threads.
-    #[schemars(extend("x-flag" = "-t, --threads <N>"))]
+    #[schemars(extend(
+        "x-flag" = "-t, --threads <N>",
+        "x-help" = "Load threads. Default: one a core, less one where the target is on this host"
+    ))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Cores of the load threads, such as `2-5`. Default: the last ones that may be used.
@@ -382,10 +399,10 @@ pub struct Load {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
     /// Inserts under way on one connection. Default: 1. Unit: operations.
-    #[schemars(extend("x-flag" = "--load-pipeline <N>"))]
+    #[schemars(extend("x-flag" = "--load-pipeline <N>", "x-conflicts" = "no_load"))]
     pub pipeline: usize,
     /// Inserts that go out as one batch. Default: 64. Unit: operations.
-    #[schemars(extend("x-flag" = "--load-batch <N>"))]
+    #[schemars(extend("x-flag" = "--load-batch <N>", "x-conflicts" = "no_load"))]
     pub batch: usize,
     /// Rate of all users together. Default: as fast as it goes. Unit: operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -440,22 +457,31 @@ pub struct Measure {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// Open loop: arrival process. Default: poisson.
-    #[schemars(extend("x-flag" = "--arrivals <PROCESS>"))]
+    #[schemars(extend("x-flag" = "--arrivals <PROCESS>", "x-requires" = "rate"))]
     pub arrivals: Arrivals,
     /// Closed loop: pause of a user between two operations. Default: 0s. Unit: duration.
     #[schemars(extend("x-flag" = "--think <DURATION>", "x-conflicts" = "rate"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Span>,
     /// Measured time. Default: 10s unless `operations` is given. Unit: duration.
-    #[schemars(extend("x-flag" = "-d, --duration <DURATION>"))]
+    #[schemars(extend(
+        "x-flag" = "-d, --duration <DURATION>",
+        "x-help" = "Measured time. Default: 10s unless --ops is given"
+    ))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
     /// Measured operations; the phase ends at whichever of duration and operations comes first. Unit: operations.
-    #[schemars(extend("x-flag" = "--ops <N>"))]
+    #[schemars(extend(
+        "x-flag" = "--ops <N>",
+        "x-help" = "Measured operations; with --duration the run ends at whichever comes first. Default: no limit"
+    ))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Count>,
     /// Unmeasured time at the start. Default: a tenth of the duration, at most 5s. Unit: duration.
-    #[schemars(extend("x-flag" = "--warmup <DURATION>"))]
+    #[schemars(extend(
+        "x-flag" = "--warmup <DURATION>",
+        "x-help" = "Unmeasured time at the start. Default: a tenth of the duration, at most 5s; none with --ops alone"
+    ))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Span>,
     /// Operations under way on one connection. Default: 1. Unit: operations.
@@ -468,10 +494,10 @@ pub struct Measure {
     #[schemars(extend("x-flag" = "--drain <DURATION>"))]
     pub drain: Span,
     /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
-    #[schemars(extend("x-flag" = "--queue <N>"))]
+    #[schemars(extend("x-flag" = "--queue <N>", "x-requires" = "rate"))]
     pub queue: Count,
     /// Open loop: how long a due arrival may wait before it is dropped. Default: for ever. Unit: duration.
-    #[schemars(extend("x-flag" = "--queue-age <DURATION>"))]
+    #[schemars(extend("x-flag" = "--queue-age <DURATION>", "x-requires" = "rate"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_age: Option<Span>,
     /// Length of the intervals that are recorded: 10ms to 1s, a whole number of them in a second. Default: 1s. Unit:
