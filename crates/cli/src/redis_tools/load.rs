@@ -132,10 +132,10 @@ impl Load<'_> {
         let pacing = job.pacing.clone();
         let phases = |conductor: &mut Conductor<'_>| {
             let ended = conductor.session.run_workers("measure", &[job], &mut patient)?;
-            Ok(AppliedPhases { ended, pacing, rest: () })
+            let gave_up = own.is_stopping() && !control.is_stopping();
+            Ok(AppliedPhases { ended, pacing, rest: gave_up })
         };
-        let has_given_up = || own.is_stopping() && !control.is_stopping();
-        let exit = |summary: &Summary, _: &_| match has_given_up() {
+        let exit = |summary: &Summary, applied: &AppliedPhases<bool>| match applied.rest {
             true => {
                 let seconds = self.patience_s();
                 terminal::error(&format!("no request was answered for {seconds} s: the run is given up"));
@@ -144,7 +144,7 @@ impl Load<'_> {
             false => exit_of(summary),
         };
         let executed = conductor::execute(plan, &opened, own.clone(), phases, exit)?;
-        let (gave_up, ended, exit) = (has_given_up(), executed.ended, executed.closed.exit);
+        let (gave_up, ended, exit) = (executed.rest, executed.ended, executed.closed.exit);
         let summary = executed.summary;
         let reasons = summary.verdict.reasons.into_iter();
         // The user has not interrupted a run that dyno gave up; why it did has been said.

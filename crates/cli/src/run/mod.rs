@@ -236,7 +236,8 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         if let Some(metrics) = &mut metrics {
             metrics.finish();
         }
-        Ok(AppliedPhases { ended: ended?, pacing: resolved.measure_job()?.pacing, rest: () })
+        // The exporter answers until the summary is written.
+        Ok(AppliedPhases { ended: ended?, pacing: resolved.measure_job()?.pacing, rest: metrics })
     };
     let executed = conductor::execute(plan, &opened, control.clone(), apply, |summary, _| exit_of(summary))?;
     conclude(args, executed, place)
@@ -304,8 +305,8 @@ fn phases(
 }
 
 /// Writes and prints what came out of it.
-fn conclude(args: &RunArgs, executed: ExecutedRun<()>, place: Option<&Path>) -> Result<Exit, Failure> {
-    let ExecutedRun { summary, closed, directory, .. } = executed;
+fn conclude<T>(args: &RunArgs, executed: ExecutedRun<T>, place: Option<&Path>) -> Result<Exit, Failure> {
+    let ExecutedRun { summary, closed, directory, rest: _outlets, .. } = executed;
     let known = SummaryExtras { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
     show(&summary, known, args.json)?;
     if known.page.is_none()
