@@ -5,7 +5,7 @@ use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::net::{Net, Ready, Received, Stamp, VirtualNet};
 use dyno_engine::null::NullDriver;
 use dyno_engine::sim::{ServiceTime, SimOptions};
-use dyno_engine::{Clock, Control, End, Job, LateUsers, Pacing, Queue, run_on, run_virtual};
+use dyno_engine::{Clock, Control, End, Job, LateUsers, Pacing, Queue, Second, run_on, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::{ping_job, simulate_job};
 use dyno_session::work::users::part_of_users;
@@ -13,6 +13,7 @@ use dyno_types::{Content, Endpoint, Outcome, Request};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -116,8 +117,19 @@ fn a_connection_that_is_made_anew_loses_no_operation() {
             End { operations: Some(1_000), duration_ns: None },
         );
         (job.reconnect_every, job.pipeline) = (Some(every), pipeline);
-        let (totals, _) = simulate_job(job, server(1_000_000, None)).unwrap();
+        let (content, connects) = (job.workload.content(), Arc::default());
+        let net = || WatchedNet::new(server(1_000_000, None), &connects, false);
+        let make = |_| Ok((NullDriver::new(content.clone()), net()));
+        let mut totals = Totals::new(1, job.scale);
+        let mut add = |second: Second| totals.merge(&second.totals);
+        run_on(job, Arc::new(Control::default()), Some(0), make, &mut add).unwrap();
         let case = format!("anew after {every}, pipeline {pipeline}, {threads} threads");
+        // Each of the 4 users has made one connection more than its operations fill, or as many.
+        let made = connects.load(Ordering::Relaxed);
+        assert!(
+            (1_000_u64.div_ceil(every)..=1_000 / every + 4).contains(&made),
+            "{case}: {made} connections"
+        );
         assert_eq!(totals.arrivals, 1_000, "{case}");
         assert_eq!(totals.ended[Outcome::Ok as usize], 1_000, "{case}");
         assert_eq!((totals.reconnects, totals.broken, totals.late), (0, 0, 0), "{case}");
@@ -380,13 +392,23 @@ fn by_the_clients_clock_a_stop_is_in_the_service_time_and_by_the_kernels_it_is_n
     assert!(longest(Clock::Client) > SECOND_NS / 25);
 }
 
-/// A network whose stamps are in turn as they should be, an hour early, an hour late, before the one before, and missing.
-struct Crooked {
+/// A network that counts connections. Its stamps may be crooked: in turn as they should be, an hour early, an hour late, before
+/// the one before, and missing.
+struct WatchedNet {
     inner: VirtualNet,
+    connects: Arc<AtomicU64>,
+    is_crooked: bool,
     received: usize,
 }
 
-impl Net for Crooked {
+impl WatchedNet {
+    fn new(server: SimOptions, connects: &Arc<AtomicU64>, is_crooked: bool) -> Self {
+        let inner = VirtualNet::new(server);
+        WatchedNet { inner, connects: connects.clone(), is_crooked, received: 0 }
+    }
+}
+
+impl Net for WatchedNet {
     type Socket = <VirtualNet as Net>::Socket;
     const VIRTUAL: bool = true;
 
@@ -394,6 +416,7 @@ impl Net for Crooked {
         self.inner.now()
     }
     fn connect(&mut self, to: &Endpoint, token: u32, stamped: bool) -> io::Result<Self::Socket> {
+        self.connects.fetch_add(1, Ordering::Relaxed);
         self.inner.connect(to, token, stamped)
     }
     fn established(&mut self, socket: &mut Self::Socket, token: u32) -> io::Result<bool> {
@@ -405,7 +428,7 @@ impl Net for Crooked {
     fn recv(&mut self, socket: &mut Self::Socket, into: &mut [u8]) -> io::Result<Received> {
         let hour = 3_600 * SECOND_NS;
         Ok(match self.inner.recv(socket, into)? {
-            Received::Bytes { n, more, stamp: Stamp::At { at_ns, by_card } } => {
+            Received::Bytes { n, more, stamp: Stamp::At { at_ns, by_card } } if self.is_crooked => {
                 self.received += 1;
                 let at = |at_ns| Stamp::At { at_ns, by_card };
                 let stamp = match self.received % 5 {
@@ -438,8 +461,8 @@ fn stamps_that_cannot_be_are_not_believed_and_are_counted() {
     let job = Job { stamps: Clock::Kernel, ..ping_job(Pacing::Closed { think_ns: 0 }, 1, 1, end) };
     let content = job.workload.content();
     let make = |_| {
-        let inner = VirtualNet::new(server(1_000_000, None));
-        Ok((NullDriver::new(content.clone()), Crooked { inner, received: 0 }))
+        let net = WatchedNet::new(server(1_000_000, None), &Arc::default(), true);
+        Ok((NullDriver::new(content.clone()), net))
     };
     let mut totals = Totals::new(1, job.scale);
     run_on(job, Arc::new(Control::default()), Some(0), make, &mut |second| totals.merge(&second.totals))

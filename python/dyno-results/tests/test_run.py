@@ -102,7 +102,7 @@ class Measured(Folder):
         self.assertEqual((self.run_.verdict, self.run_.exit_code, self.run_.passed), ("valid", 0, True))
         self.assertEqual((self.run_.throughput, self.run_.failed), (phase["throughput"], 0))
         self.assertEqual(list(self.run_.thresholds["passed"]), [True, True])
-        self.assertIn("users", {one["key"] for one in self.run_.run["settings"] if one["source"] == "--users"})
+        self.assertIn("phases.measure.users", {one["key"] for one in self.run_.run["settings"] if one["source"] == "--users"})
         again = dyno.open("r")
         self.assertIsInstance(again, dyno.Run)
         self.assertEqual((again.exit_code, again.throughput), (0, self.run_.throughput))
@@ -485,7 +485,7 @@ class Servers(Folder):
     def test_a_temporary_redis(self):
         run = self.quietly("spawn:redis", rate=2000, duration=2, records=1000, warmup="0s")
         self.assertIn("Redis", run.summary_json["database"])
-        self.assertIn(("rate", "--rate"), [(one["key"], one["source"]) for one in run.run["settings"]])
+        self.assertIn(("phases.measure.rate", "--rate"), [(one["key"], one["source"]) for one in run.run["settings"]])
         self.assertGreater(run.measured["offered"], 0)
         self.assertGreater(run.percentile(50, "read"), 0)
         self.assertGreater(len(run.monitors), 1)

@@ -21,7 +21,7 @@ enum Side {
 enum Fault {
     /// The process is stopped so many times for so many milliseconds, each half a second apart.
     Stops(u64, u64),
-    /// From then on and for 2 s the load runs only when nothing else wants a CPU, and something does.
+    /// The load gets idle priority; for 2 s programs take all CPUs.
     Starved,
     /// A control group gives the process so many hundredths of a CPU.
     Group(u64),
@@ -105,6 +105,9 @@ const BESIDE: [&str; 6] = ["errors", "connections", "drops", "offered_rate", "pr
 /// Checks that say that it was the client, or its host.
 const OF_THE_CLIENT: [&str; 7] =
     ["client_share", "receive_lag", "client_cpu", "pinning", "neighbours", "steal", "shaping"];
+
+/// So many of them are read from what the load threads did.
+const OWN_FIGURES: usize = 3;
 
 fn start(dyno: &Dyno, uri: &str, load: &[&str], fault: Fault, group: Option<&Group>) -> Child {
     let out = if matches!(fault, Fault::Full(_)) { "full/r" } else { "r" };
@@ -302,10 +305,13 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
     let against = reasons.iter().filter(|reason| reason["trust"] != "valid").map(of);
     let against: Vec<(String, bool)> = against.collect();
     let has = |names: &[&str]| against.iter().any(|(check, _)| names.contains(&check.as_str()));
+    // Programs that take the CPUs are neighbours of any run: of one that starves more is to be said.
+    let of_the_client =
+        if matches!(fault, Fault::Starved) { &OF_THE_CLIENT[..OWN_FIGURES] } else { &OF_THE_CLIENT[..] };
     let client_to_blame = against.iter().any(|(check, invalid)| check == "client_share" && *invalid);
     // On a busy host the client is late by itself, beside the server's fault.
     let right = match side {
-        Side::Client => has(&OF_THE_CLIENT) && !has(&OF_THE_SERVER),
+        Side::Client => has(of_the_client) && !has(&OF_THE_SERVER),
         // A server that is only slow now and then has slow response times, and a valid run.
         Side::Server => {
             let slow = matches!(fault, Fault::Stops(_, ..300) | Fault::Way(_));

@@ -19,25 +19,36 @@ fn stopped(dyno: &Dyno, directory: &str, (pid, stop): (u32, Duration), run: Chil
     finish(run)
 }
 
-/// A relay before the server at `server` that stops the process that it is told of for 6 s behind the first request of the
-/// connection numbered `stops_at` from 1: the server answers meanwhile. It tells its port, and takes the process.
-fn stops_its_client(server: u16, stops_at: usize) -> (u16, Sender<u32>) {
+/// A relay before a server. It stops its client for 6 s when the first request of one connection has come, and passes that
+/// request on: the server answers meanwhile.
+struct StoppingRelay {
+    port: u16,
+    /// Takes the process id of the client.
+    client: Sender<u32>,
+    /// Says that the client was stopped and goes on.
+    stopped: Receiver<()>,
+}
+
+/// A relay before the server at this port, which stops its client at the connection numbered `stops_at`, from 1.
+fn stopping_relay(server: u16, stops_at: usize) -> StoppingRelay {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (tell, told): (Sender<u32>, Receiver<u32>) = channel();
+    let (client, told): (Sender<u32>, Receiver<u32>) = channel();
+    let (report, stopped) = channel();
     std::thread::spawn(move || {
         for (number, client) in listener.incoming().map_while(Result::ok).enumerate() {
             let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { return };
             let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            let stopped = (number + 1 == stops_at).then(|| told.recv().unwrap());
+            let stopped = (number + 1 == stops_at).then(|| (told.recv().unwrap(), report.clone()));
             std::thread::spawn(move || {
-                if let Some(pid) = stopped {
+                if let Some((pid, report)) = stopped {
                     let mut first = [0; 4_096];
                     let read = from_client.read(&mut first)?;
                     signal(pid, "STOP");
                     to_server.write_all(&first[..read])?;
                     std::thread::sleep(Duration::from_secs(6));
                     signal(pid, "CONT");
+                    let _ = report.send(());
                 }
                 std::io::copy(&mut from_client, &mut to_server)
             });
@@ -45,7 +56,7 @@ fn stops_its_client(server: u16, stops_at: usize) -> (u16, Sender<u32>) {
             std::thread::spawn(move || std::io::copy(&mut from_server, &mut to_client));
         }
     });
-    (port, tell)
+    StoppingRelay { port, client, stopped }
 }
 
 /// dyno waits 5 s for a server to answer. It is stopped for 6 s while it asks the server what it is (connection 1), and while
@@ -55,12 +66,13 @@ fn a_client_that_is_stopped_while_it_connects_calls_no_server_unreachable() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("whose_delay") };
     for stops_at in [1, 3, 6] {
         let dyno = Dyno::new();
-        let (port, tell) = stops_its_client(server.port, stops_at);
-        let uri = format!("redis://127.0.0.1:{port}");
+        let relay = stopping_relay(server.port, stops_at);
+        let uri = format!("redis://127.0.0.1:{}", relay.port);
         let common = ["--workload", "c", "--records", "100", "--users", "4", "--duration", "2s"];
         let run = dyno.start(&[&["run", &uri, "--out", "r", "--quiet"][..], &common].concat());
-        tell.send(run.id()).unwrap();
+        relay.client.send(run.id()).unwrap();
         let output = finish(run);
+        assert_eq!(relay.stopped.try_recv(), Ok(()), "connection {stops_at}: the client was stopped");
         assert_exit(&output, &[0, 5]);
         let summary = dyno.summary("r");
         let measured = phase(&summary, "measure");
