@@ -23,7 +23,7 @@ pub struct Blocks {
 
 /// Latencies and outcomes alone.
 fn essentials(totals: &Totals) -> Totals {
-    let mut own = totals.empty_copy();
+    let mut own = totals.empty_like();
     own.slots.clone_from(&totals.slots);
     own.outcomes.clone_from(&totals.outcomes);
     own.ended = totals.ended;

@@ -82,9 +82,9 @@ pub(crate) fn read_fields(
     Ok(())
 }
 
-type FieldParts<'r> = Option<(&'r [u8], &'r [u8])>;
+type FoundField<'r> = Option<(&'r [u8], &'r [u8])>;
 
-fn find<'r>(walk: &mut record::FieldIter<'r>, name: &[u8]) -> Result<FieldParts<'r>, RecordError> {
+fn find<'r>(walk: &mut record::FieldIter<'r>, name: &[u8]) -> Result<FoundField<'r>, RecordError> {
     for field in walk {
         let field = field?;
         if field.0 == name {

@@ -147,9 +147,9 @@ fn in_file(
     Ok(LaunchConfig { configuration: Some((name, yaml(keys)?)), arguments })
 }
 
-enum ConfigWriter {
+enum ConfigNode {
     Value(Setting),
-    Map(BTreeMap<String, ConfigWriter>),
+    Map(BTreeMap<String, ConfigNode>),
 }
 
 fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
@@ -160,12 +160,12 @@ fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or_default();
         for part in parts {
-            match map.entry(part.to_owned()).or_insert_with(|| ConfigWriter::Map(BTreeMap::new())) {
-                ConfigWriter::Map(below) => map = below,
-                ConfigWriter::Value(_) => return Err(clash()),
+            match map.entry(part.to_owned()).or_insert_with(|| ConfigNode::Map(BTreeMap::new())) {
+                ConfigNode::Map(below) => map = below,
+                ConfigNode::Value(_) => return Err(clash()),
             }
         }
-        if map.insert(last.to_owned(), ConfigWriter::Value(value.clone())).is_some() {
+        if map.insert(last.to_owned(), ConfigNode::Value(value.clone())).is_some() {
             return Err(clash());
         }
     }
@@ -174,19 +174,19 @@ fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
     Ok(text)
 }
 
-fn write(map: &BTreeMap<String, ConfigWriter>, depth: usize, out: &mut String) {
+fn write(map: &BTreeMap<String, ConfigNode>, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     for (key, value) in map {
         match value {
-            ConfigWriter::Map(below) => {
+            ConfigNode::Map(below) => {
                 out.push_str(&format!("{indent}{key}:\n"));
                 write(below, depth + 1, out);
             }
             // A text in JSON's quotes is one in YAML's.
-            ConfigWriter::Value(Setting::Text(text)) => {
+            ConfigNode::Value(Setting::Text(text)) => {
                 out.push_str(&format!("{indent}{key}: {}\n", serde_json::Value::from(text.as_str())));
             }
-            ConfigWriter::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
+            ConfigNode::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
         }
     }
 }

@@ -50,14 +50,14 @@ pub type LineTalk<T> = Box<dyn FnMut(&mut ProbeConnection) -> Result<T, ProbeFai
 struct Connected<T> {
     endpoint: Endpoint,
     tls: Option<Arc<TlsConfig>>,
-    line: Option<ProbeConnection>,
+    connection: Option<ProbeConnection>,
     greet: LineTalk<()>,
     question: LineTalk<T>,
 }
 
 impl<T> Connected<T> {
     fn ask(&mut self) -> Result<T, Unreached> {
-        let kept = self.line.take();
+        let kept = self.connection.take();
         self.try_ask(kept).map_err(|failure| failure.at_endpoint(&self.endpoint))
     }
 
@@ -71,7 +71,7 @@ impl<T> Connected<T> {
             }
         };
         let answer = (self.question)(&mut line)?;
-        self.line = Some(line);
+        self.connection = Some(line);
         Ok(answer)
     }
 }
@@ -83,6 +83,6 @@ pub fn poll_endpoint<T: 'static>(
     greet: LineTalk<()>,
     question: LineTalk<T>,
 ) -> Ask<T> {
-    let mut connected = Connected { endpoint: endpoint.clone(), tls, line: None, greet, question };
+    let mut connected = Connected { endpoint: endpoint.clone(), tls, connection: None, greet, question };
     Box::new(move || Ok(connected.ask()?))
 }

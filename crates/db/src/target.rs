@@ -278,7 +278,7 @@ pub trait OpenTarget: Any + Send + Sync {
 
 impl dyn OpenTarget {
     /// Product and version.
-    pub fn database_name(&self) -> String {
+    pub fn product_name(&self) -> String {
         self.info().database
     }
 

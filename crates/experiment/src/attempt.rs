@@ -146,7 +146,7 @@ impl OneRun<'_> {
     /// Objective of a tuning, as a condition.
     fn objective(&self) -> Option<String> {
         match &self.cell.spec.strategy {
-            Some(Strategy::Tune(tune)) => Some(tune.measured_objective()),
+            Some(Strategy::Tune(tune)) => Some(tune.objective_condition()),
             _ => None,
         }
     }

@@ -36,7 +36,7 @@ impl<'a> WatchedObserver<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, LocalError> {
         let pods = target.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
-        let watchdog = pods.map(|pods| PodWatchdog::post(move || pods.describe_death(), pool.cut_short()));
+        let watchdog = pods.map(|pods| PodWatchdog::post(move || pods.describe_change(), pool.cut_short()));
         let watchdog =
             watchdog.transpose().map_err(|e| LocalError::failed_step("cannot start a thread", e))?;
         Ok(WatchedObserver { observer, watchdog })

@@ -262,7 +262,7 @@ impl ProvisionedTarget {
             OwnedResources::Nothing => None,
             OwnedResources::Temporary(server) => server.died(),
             OwnedResources::Server(owned) => owned.server.describe_death(),
-            OwnedResources::Pods(_, pods) => pods.server_pods().describe_death(),
+            OwnedResources::Pods(_, pods) => pods.server_pods().describe_change(),
             OwnedResources::Remote(all) => all.iter().find_map(|one| match one.server_facts() {
                 Ok((_, died)) => died.map(|why| format!("{}: {why}", one.agent().name())),
                 Err(error) => Some(error.to_string()),

@@ -211,7 +211,7 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
         }
         Some(Strategy::Tune(tune)) => {
             all.extend(of("strategy.tune.constraints", &tune.constraints));
-            all.extend(of("strategy.tune.objective", &[tune.measured_objective()]));
+            all.extend(of("strategy.tune.objective", &[tune.objective_condition()]));
         }
         _ => {}
     }

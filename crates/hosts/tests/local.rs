@@ -215,7 +215,7 @@ fn other_servers_start_where_they_are_installed() {
         let Some(mut server) = start(&home, &json) else { continue };
         server.take_snapshot().unwrap();
         server.restore_snapshot().unwrap();
-        server.client_uris().iter().for_each(|uri| assert!(!common::open(uri).database_name().is_empty()));
+        server.client_uris().iter().for_each(|uri| assert!(!common::open(uri).product_name().is_empty()));
         let pids: Vec<u32> = server.running_processes().iter().map(|(_, pid)| *pid).collect();
         let data = server.data_folders();
         server.stop().unwrap();

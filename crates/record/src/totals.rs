@@ -149,7 +149,7 @@ impl Totals {
     }
 
     /// Nothing, for the same metrics.
-    pub fn empty_copy(&self) -> Self {
+    pub fn empty_like(&self) -> Self {
         Totals::new(self.outcomes.len(), self.scale)
     }
 

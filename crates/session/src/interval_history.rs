@@ -27,7 +27,7 @@ impl IntervalHistory {
     }
 
     /// An interval has been counted.
-    pub fn take_interval(&mut self, second: &Second, job: &Job) {
+    pub fn add_interval(&mut self, second: &Second, job: &Job) {
         if !self.wanted || second.warmup {
             return;
         }
@@ -129,7 +129,7 @@ impl PerSecond {
     }
 
     /// An interval of the measured phase, within a second.
-    pub fn take_interval(&mut self, second: u64, totals: &Totals, job: &Job) {
+    pub fn add_interval(&mut self, second: u64, totals: &Totals, job: &Job) {
         let row = self.rows.entry(second).or_default();
         row.ok += totals.count_ok();
         row.completed += totals.count_completed();
@@ -176,14 +176,14 @@ pub(crate) struct WholeSeconds {
 
 impl WholeSeconds {
     /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
-    pub fn take_interval(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
+    pub fn add_interval(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
         if interval_ns == INTERVAL_NS {
             return Some(interval);
         }
         let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
         let mut whole = match self.open.take() {
             Some(open) if open.warmup == interval.warmup => open,
-            _ => Second { totals: interval.totals.empty_copy(), ..interval },
+            _ => Second { totals: interval.totals.empty_like(), ..interval },
         };
         whole.totals.merge(&interval.totals);
         whole.totals.samples.extend_from_slice(&interval.totals.samples);

@@ -44,7 +44,7 @@ pub(crate) struct PhaseBoundaries<'a> {
 
 impl<'a> PhaseBoundaries<'a> {
     /// Before the run.
-    pub fn expect_phase(
+    pub fn for_phase(
         name: &'static str,
         (warmup_ns, length_ns): (u64, Option<u64>),
         watch: Option<&'a MonitorWatch>,

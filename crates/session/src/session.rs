@@ -262,7 +262,7 @@ impl<'a> RunSession<'a> {
         let neighbours = watch.map(MonitorWatch::neighbours);
         let mut silence = Silence::of_job(job, &self.control);
         let control = silence.control.clone();
-        let mut boundaries = PhaseBoundaries::expect_phase(
+        let mut boundaries = PhaseBoundaries::for_phase(
             name,
             (job.warmup_ns, job.end.duration_ns),
             watch,
@@ -283,8 +283,8 @@ impl<'a> RunSession<'a> {
                 local_cpu.add_times(&lap);
             }
             let phase = if second.warmup { "warmup" } else { name };
-            silence.take_interval(&second);
-            history.take_interval(&second, job);
+            silence.add_interval(&second);
+            history.add_interval(&second, job);
             boundaries.note_second(second.warmup, writer.as_mut());
             let start = Duration::from_nanos(second.number * job.interval_ns);
             if let Some(writer) = writer.as_mut() {
@@ -296,10 +296,10 @@ impl<'a> RunSession<'a> {
             so_far.merge(&second.totals);
             keep(&mut so_far.samples, &second.totals, most);
             if !second.warmup {
-                seconds_of.take_interval(start.as_secs(), &second.totals, job);
+                seconds_of.add_interval(start.as_secs(), &second.totals, job);
             }
             // Viewers are shown whole seconds.
-            let Some(second) = whole.take_interval(second, job.interval_ns) else { return };
+            let Some(second) = whole.add_interval(second, job.interval_ns) else { return };
             let elapsed_s = start.as_secs() as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);

@@ -38,7 +38,7 @@ impl Silence {
     }
 
     /// Takes an interval in.
-    pub fn take_interval(&mut self, second: &Second) {
+    pub fn add_interval(&mut self, second: &Second) {
         let ended = &second.totals.ended;
         let count = |outcome: Outcome| ended[outcome as usize];
         let without = [Outcome::Disconnected, Outcome::Dropped, Outcome::Aborted].map(count);

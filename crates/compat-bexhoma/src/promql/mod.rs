@@ -33,7 +33,7 @@ const OURS: [(&str, &str); 14] = [
 ];
 
 /// A phase: its begin and end, Unix time in milliseconds.
-pub type QueryWindow = (f64, f64);
+pub type PhaseSpan = (f64, f64);
 
 /// A number, or one for each series.
 enum Figure {
@@ -52,7 +52,7 @@ enum Instant {
 
 struct Evaluation<'a> {
     recording: &'a Recording,
-    boundaries: QueryWindow,
+    boundaries: PhaseSpan,
 }
 
 /// Returns whether a query names a window, for which the whole phase is taken here.
@@ -81,7 +81,7 @@ pub fn evaluate(
     query: &str,
     by: Reduction,
     recording: &Recording,
-    boundaries: QueryWindow,
+    boundaries: PhaseSpan,
 ) -> Result<f64, QueryError> {
     let expr = parse(query)?;
     let own = Evaluation { recording, boundaries };

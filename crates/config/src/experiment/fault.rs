@@ -160,8 +160,8 @@ impl Serialize for Moment {
 
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FaultWords;
-        impl serde::de::Visitor<'_> for FaultWords {
+        struct MomentVisitor;
+        impl serde::de::Visitor<'_> for MomentVisitor {
             type Value = Moment;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,7 +186,7 @@ impl<'de> Deserialize<'de> for Moment {
                 }
             }
         }
-        deserializer.deserialize_any(FaultWords)
+        deserializer.deserialize_any(MomentVisitor)
     }
 }
 

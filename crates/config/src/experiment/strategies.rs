@@ -187,7 +187,7 @@ fn five() -> u32 {
 
 impl Tune {
     /// The objective as a condition that measures it.
-    pub fn measured_objective(&self) -> String {
+    pub fn objective_condition(&self) -> String {
         match self.objective.as_str() {
             "throughput" => "throughput > 1".into(),
             "errors" => "errors < 100%".into(),

@@ -116,7 +116,7 @@ impl ServerPods {
     }
 
     /// Why a server is no longer as it was, if so. A cluster that does not answer says nothing of it.
-    pub fn describe_death(&self) -> Option<String> {
+    pub fn describe_change(&self) -> Option<String> {
         let pods = self.all().ok()?;
         let failed = pods.iter().find_map(|pod| match state(pod) {
             // One that was killed on purpose waits for its next start, or has started.
@@ -131,7 +131,7 @@ impl ServerPods {
     pub fn failure_cause(&self) -> Option<String> {
         let end = Instant::now() + SAID;
         loop {
-            match self.describe_death() {
+            match self.describe_change() {
                 None if Instant::now() < end => std::thread::sleep(Duration::from_millis(300)),
                 found => return found,
             }

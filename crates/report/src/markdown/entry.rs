@@ -287,7 +287,7 @@ impl Entry {
             let names = dir.run.metrics.get(name).cloned().unwrap_or_default();
             let mut totals = Totals::new(names.len(), dyno_record::Scale::Ns64);
             if let Some(recorded) = recorded {
-                totals = recorded.totals.empty_copy();
+                totals = recorded.totals.empty_like();
                 totals.merge(&recorded.totals);
             }
             Some(PhaseFigures {

@@ -124,7 +124,7 @@ pub(super) fn combined_row(
 ) -> Option<FigureRow> {
     let found: Vec<&PhaseFigures> = entries.iter().filter_map(|entry| pick(entry)).collect();
     let first = *found.first()?;
-    let mut totals = first.totals.empty_copy();
+    let mut totals = first.totals.empty_like();
     // Other operations, or another unit: these cannot be added up.
     let alike: Vec<&&PhaseFigures> = found
         .iter()

@@ -42,11 +42,11 @@ pub struct SysbenchLoad {
 impl SysbenchLoad {
     /// Loads all collections.
     pub fn new(config: &SysbenchConfig) -> Result<Self, BadProperty> {
-        Self::load_part(config, 0, config.collections)
+        Self::of_part(config, 0, config.collections)
     }
 
     /// Loads `count` collections from number `first` on, counted from 0: a worker's share.
-    pub fn load_part(config: &SysbenchConfig, first: u32, count: u32) -> Result<Self, BadProperty> {
+    pub fn of_part(config: &SysbenchConfig, first: u32, count: u32) -> Result<Self, BadProperty> {
         config.check()?;
         if config.loaded_documents() == 0 {
             let expected = format!("at most the {} documents of a collection", config.documents);

@@ -24,7 +24,7 @@ fn row(document: &[u8]) -> (String, usize) {
 
 /// The first documents of a collection, as loaded in batches.
 fn rows(config: &SysbenchConfig, collection: u32, count: usize) -> Vec<(String, usize)> {
-    let load = SysbenchLoad::load_part(config, collection - 1, 1).unwrap();
+    let load = SysbenchLoad::of_part(config, collection - 1, 1).unwrap();
     let content = load.content();
     let frontier = Frontier::new(0);
     let mut out = Vec::new();

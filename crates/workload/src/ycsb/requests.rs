@@ -43,7 +43,7 @@ impl Chooser {
     }
 
     /// A chooser over `0..items`, where nothing is ever inserted.
-    pub fn over_fixed_keys(requests: RequestDistribution, items: u64, seed: u64) -> Self {
+    pub fn without_inserts(requests: RequestDistribution, items: u64, seed: u64) -> Self {
         Self::over(requests, Uniform { first: 0, items: items.max(1) }, items, items, 0, seed)
     }
 

@@ -136,14 +136,14 @@ impl Bank {
     }
 
     /// The giving account and its new balance, if it has any money.
-    pub fn begin_transfer(&self, slot: u32) -> Option<(u64, u64)> {
+    pub fn plan_withdrawal(&self, slot: u32) -> Option<(u64, u64)> {
         let slot = self.slots().all[slot as usize];
         slot.balances[1]?;
         Some((slot.keys[0], slot.balances[0]?.checked_sub(1)?))
     }
 
     /// The first update has been done: the receiving account and its new balance, or the pot gets the money.
-    pub fn finish_transfer(&self, slot: u32) -> Option<(u64, u64)> {
+    pub fn plan_deposit(&self, slot: u32) -> Option<(u64, u64)> {
         let slot = self.slots().all[slot as usize];
         match slot.from_pot {
             0 => Some((slot.keys[1], slot.balances[1]? + 1)),
@@ -223,14 +223,14 @@ impl Content for Bank {
 
 /// Reads every account once.
 #[derive(Debug)]
-pub struct AccountCount {
+pub struct AccountReads {
     metrics: Vec<String>,
     bank: Arc<Bank>,
 }
 
-impl AccountCount {
+impl AccountReads {
     pub(super) fn new(bank: Arc<Bank>) -> Self {
-        AccountCount { metrics: vec!["READ".into()], bank }
+        AccountReads { metrics: vec!["READ".into()], bank }
     }
 
     /// Number of accounts to read.
@@ -239,7 +239,7 @@ impl AccountCount {
     }
 }
 
-impl Workload for AccountCount {
+impl Workload for AccountReads {
     fn metrics(&self) -> &[String] {
         &self.metrics
     }

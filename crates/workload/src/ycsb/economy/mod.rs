@@ -9,7 +9,7 @@
 mod bank;
 mod config;
 
-pub use bank::{AccountCount, Audit};
+pub use bank::{AccountReads, Audit};
 pub use config::EconomyConfig;
 
 use super::operations::{OPERATIONS, Operation};
@@ -91,8 +91,8 @@ impl EconomyWorkload {
     }
 
     /// Reads every account once; to be run when the run phase has ended.
-    pub fn count(&self) -> Arc<AccountCount> {
-        Arc::new(AccountCount::new(self.bank.clone()))
+    pub fn count(&self) -> Arc<AccountReads> {
+        Arc::new(AccountReads::new(self.bank.clone()))
     }
 
     /// Result of [`EconomyWorkload::count`], after `operations` operations.
@@ -135,7 +135,7 @@ impl EconomyWorkload {
                 Some(Request { key: self.bank.second_key(done.collection), step: 1, ..*done })
             }
             (Operation::ReadModifyWrite, 1) => {
-                let (from, balance) = self.bank.begin_transfer(done.collection)?;
+                let (from, balance) = self.bank.plan_withdrawal(done.collection)?;
                 Some(update(from, balance, 2))
             }
             _ => None,
@@ -203,7 +203,7 @@ impl Workload for EconomyWorkload {
             (Outcome::Ok, Verb::Read, _) => self.after_read(run, done),
             // Money that was taken from one account goes to the other.
             (Outcome::Ok, Verb::Update, 2) => {
-                let second = self.bank.finish_transfer(done.collection);
+                let second = self.bank.plan_deposit(done.collection);
                 second.map(|(key, balance)| Request { key, seed: balance, step: 3, ..*done })
             }
             (failed, Verb::Update, 2) if !failed.is_ok() => {

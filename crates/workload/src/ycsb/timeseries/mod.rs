@@ -57,7 +57,7 @@ impl TimeSeriesWorkload {
             || BadProperty::new("readproportion", weights[0], "weights from 0 on, not all of them 0"),
         )?;
         let (metrics, metric, operation) = run_metrics(&weights, config.data_integrity);
-        let chooser = Chooser::over_fixed_keys(config.requests, config.keys, config.seed);
+        let chooser = Chooser::without_inserts(config.requests, config.keys, config.seed);
         Ok(TimeSeriesWorkload {
             metrics,
             content: Arc::new(TimeSeriesContent::new(config)),
