@@ -64,16 +64,16 @@ pub enum CliCommand {
     #[command(infer_long_args = true)]
     Pocdriver(Box<dyno_compat_pocdriver::plan::args::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
-    SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
+    SysbenchMongodb(Box<dyno_compat_sysbench_mongodb::front::SysbenchArgs>),
     /// Drop-in for memtier_benchmark; `dyno memtier --help` lists its flags
     #[command(disable_help_flag = true)]
-    Memtier(crate::redis_tools::ToolArgs),
+    Memtier(dyno_compat_redis_tools::front::ToolArgs),
     /// Drop-in for redis-benchmark; `dyno redis-benchmark --help` lists its flags
     #[command(disable_help_flag = true)]
-    RedisBenchmark(crate::redis_tools::ToolArgs),
+    RedisBenchmark(dyno_compat_redis_tools::front::ToolArgs),
     /// Drop-in for valkey-benchmark; `dyno valkey-benchmark --help` lists its flags
     #[command(disable_help_flag = true)]
-    ValkeyBenchmark(crate::redis_tools::ToolArgs),
+    ValkeyBenchmark(dyno_compat_redis_tools::front::ToolArgs),
     /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
     Wsf(Box<crate::wsf::WsfArgs>),
     /// Drop-in for bexhoma's ycsb on key-value stores; `dyno bexhoma --help` lists its flags

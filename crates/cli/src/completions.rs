@@ -2,15 +2,15 @@
 //! presets, run directories and keys of experiments are looked up at that moment.
 
 use crate::args::command;
-use crate::exit::{Exit, Failure};
 use crate::options::CompletionsArgs;
-use crate::terminal;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::{CompleteEnv, Shells};
 use dyno_config::experiment::factors::ALIASES;
 use dyno_config::experiment::json_schema_text;
 use dyno_databases::registry;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_presets::PRESETS;
 use serde_json::Value;
 use std::ffi::OsStr;

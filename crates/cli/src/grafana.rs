@@ -1,8 +1,8 @@
 //! `dyno grafana`: dashboards as files.
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::Args;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_report::grafana::build_dashboards;
 use dyno_rundir::files;
 use std::path::PathBuf;

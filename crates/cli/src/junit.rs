@@ -1,7 +1,7 @@
 //! `--junit`: the result of a command as JUnit XML.
 
-use crate::exit::{Exit, Failure};
-use crate::pages;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::pages;
 use dyno_report::junit::{Document, failed_suite};
 use std::path::{Path, PathBuf};
 

@@ -4,16 +4,13 @@ mod args;
 mod bexhoma;
 mod compare;
 mod completions;
-mod conductor;
 mod derived_options;
 mod doctor;
-mod exit;
 mod experiment;
 mod explain;
 mod export;
 mod grafana;
 mod help;
-mod highest_rate;
 mod import;
 mod json;
 mod junit;
@@ -23,30 +20,27 @@ mod log;
 mod merge;
 mod metrics;
 mod options;
-mod pages;
-mod pocdriver;
 mod price;
 mod prove;
-mod redis_tools;
 mod report;
 mod run;
-mod run_directory;
 mod sample;
 mod secret;
 mod selftest;
 mod serve;
-mod signals;
 mod spec_args;
-mod sysbench_mongodb;
-mod terminal;
 mod top;
 mod work;
 mod worker;
 mod wsf;
-mod ycsb;
 
+use dyno_compat_pocdriver::front::pocdriver;
 use dyno_compat_pocdriver::plan::forms::normal;
-use exit::Exit;
+use dyno_compat_redis_tools::front as redis_tools;
+use dyno_compat_sysbench_mongodb::front::sysbench_mongodb;
+use dyno_compat_ycsb::front::ycsb;
+use dyno_frontend::exit::Exit;
+use dyno_frontend::terminal;
 use std::process::ExitCode;
 
 /// The command line of `dyno`, as it is described: what manual pages and the reference are made of.
@@ -104,14 +98,14 @@ pub fn main() -> ExitCode {
         args::CliCommand::Top(options) => top::top(&options),
         args::CliCommand::Sample(options) => sample::sample(&options),
         args::CliCommand::Selftest(options) => selftest::selftest(&options),
-        args::CliCommand::Pocdriver(options) => pocdriver::pocdriver(&options, typed),
-        args::CliCommand::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
+        args::CliCommand::Pocdriver(options) => pocdriver(&options, typed),
+        args::CliCommand::SysbenchMongodb(options) => sysbench_mongodb(&options),
         args::CliCommand::Memtier(options) => redis_tools::memtier(&options),
         args::CliCommand::RedisBenchmark(options) => redis_tools::redis_benchmark(&options),
         args::CliCommand::ValkeyBenchmark(options) => redis_tools::valkey_benchmark(&options),
         args::CliCommand::Wsf(options) => wsf::wsf(&options),
         args::CliCommand::Ycsb(options) => {
-            let code = ycsb::ycsb(&options.arguments);
+            let code = ycsb(&options.arguments);
             tracing::info!("dyno ends");
             return code;
         }

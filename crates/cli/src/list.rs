@@ -1,10 +1,11 @@
 //! `dyno list` and `dyno stop`: of runs, experiments and proofs.
 
-use crate::exit::{Exit, Failure};
 use crate::options::{ListArgs, StopArgs};
-use crate::run_directory::is_under_way;
-use crate::{experiment, prove, serve, terminal};
+use crate::{experiment, prove, serve};
 use dyno_experiment::directory::read_record;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::run_directory::is_under_way;
+use dyno_frontend::terminal;
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_localhost::trusted;
 use dyno_rundir::RunDir;

@@ -1,10 +1,9 @@
 //! The log on stderr: `-v`, `-vv` and `DYNO_LOG`.
 
-use crate::exit::Failure;
-use crate::terminal;
 use clap::{ArgAction, ArgMatches};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_rundir::log::{self, Record, TargetFilter};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The variable that holds a filter.
 const VARIABLE: &str = "DYNO_LOG";
@@ -47,14 +46,6 @@ pub fn with_verbosity(whole: clap::Command) -> clap::Command {
     whole.arg(verbose_option())
 }
 
-/// True if `-v` was given: results are longer then, too.
-static VERBOSE: AtomicBool = AtomicBool::new(false);
-
-/// Returns whether results are to have all details.
-pub fn verbose() -> bool {
-    VERBOSE.load(Ordering::Relaxed)
-}
-
 /// Returns how often `-v` was given.
 fn verbosity(matches: &ArgMatches) -> u8 {
     let given = matches.subcommand().and_then(|(name, of)| {
@@ -70,7 +61,8 @@ pub fn begin(matches: &ArgMatches) -> Result<(), Failure> {
         log::begin(Vec::new(), None);
         return Ok(());
     }
-    VERBOSE.store(verbosity(matches) > 0, Ordering::Relaxed);
+    // Results are longer then, too.
+    terminal::show_details(verbosity(matches) > 0);
     let typed = match verbosity(matches) {
         0 => None,
         1 => Some("dyno=info"),

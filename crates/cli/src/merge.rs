@@ -5,10 +5,10 @@
 //! must overlap (or, with `--sequential`, be repetitions). The verdict is the worst of theirs, with all reasons.
 
 use crate::compare::what_was_run;
-use crate::exit::{Exit, Failure};
 use crate::options::MergeArgs;
-use crate::report::{exit_of, show};
-use crate::terminal;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::summary::{exit_of, show};
+use dyno_frontend::terminal;
 use dyno_record::Totals;
 use dyno_report::rebuilt::{assemble_summary, open_ended_run, summarise_totals};
 use dyno_report::summary::SummaryExtras;

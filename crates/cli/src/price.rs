@@ -1,6 +1,6 @@
 //! `--price`: what an hour of everything that takes part costs.
 
-use crate::exit::Failure;
+use dyno_frontend::exit::Failure;
 
 /// The sum of `role=price,role=price`, per hour.
 pub fn per_hour(text: &str) -> Result<f64, Failure> {

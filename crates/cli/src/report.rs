@@ -1,18 +1,17 @@
 //! `dyno report`, `dyno schema`: from run directories alone.
 
-use crate::exit::{Exit, Failure};
 use crate::export::{ExportArgs, ExportFormat as Form, export};
-use crate::log::verbose;
 use crate::options::{SchemaArgs, SchemaOf};
-use crate::pages::{self, Material};
-use crate::{price, terminal};
+use crate::price;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::pages::{self, Material};
+use dyno_frontend::summary::{exit_of, json_of, style};
+use dyno_frontend::terminal;
 use dyno_report::html::experiment::experiment_page;
-use dyno_report::style::Style;
 use dyno_report::summary::{SummaryExtras, render_summary};
 use dyno_rundir::ExperimentDir;
-use dyno_rundir::schema::{Status, Summary, Trust};
 use std::path::PathBuf;
 
 /// `dyno report`.
@@ -83,37 +82,6 @@ impl ValueEnum for FormatArg {
     }
 }
 
-/// Prints a summary, and what is known beside it.
-pub fn show(summary: &Summary, known: SummaryExtras<'_>, json: bool) -> Result<(), Failure> {
-    if json {
-        terminal::out(&json_of(summary)?);
-    } else {
-        terminal::styled(|colour| render_summary(summary, known, style(colour)));
-    }
-    Ok(())
-}
-
-fn style(colour: bool) -> Style {
-    Style { colour, columns: terminal::columns(), details: verbose() }
-}
-
-fn json_of(summary: &Summary) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(summary)?;
-    Ok(format!("{text}\n"))
-}
-
-/// The code that a summary leads to.
-pub fn exit_of(summary: &Summary) -> Exit {
-    if summary.status == Status::Interrupted {
-        return Exit::Interrupted;
-    }
-    match summary.verdict.trust {
-        Trust::Invalid => Exit::Invalid,
-        _ if summary.thresholds.iter().any(|t| summary.misses_threshold(t)) => Exit::Threshold,
-        _ => Exit::Ok,
-    }
-}
-
 /// `dyno report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     let price = args.price.as_deref().map(price::per_hour).transpose()?;
@@ -172,7 +140,7 @@ fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<
         Own::Html => experiment_page(
             &ExperimentDir::open(&args.dir)?,
             price,
-            &crate::highest_rate::searched(&args.dir),
+            &dyno_frontend::highest_rate::searched(&args.dir),
         ),
         Own::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
         Own::Text | Own::Json => crate::experiment::table_of(&args.dir, price, own == Own::Json)?,

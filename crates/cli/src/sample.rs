@@ -1,8 +1,9 @@
 //! `dyno sample FILE.yaml`: documents of a workload of one's own, before anything is sent.
 
-use crate::exit::{Exit, Failure};
+use crate::json;
 use crate::options::SampleArgs;
-use crate::{json, terminal};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
 use dyno_workload::template::TemplateContent;

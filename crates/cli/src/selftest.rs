@@ -1,8 +1,8 @@
 //! `dyno selftest`: the engine itself, on a virtual clock against a simulated server, beside closed forms.
 
-use crate::exit::{Exit, Failure};
 use crate::options::SelftestArgs;
-use crate::terminal;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_session::oracle;
 use std::fmt::Write as _;
 

@@ -1,40 +1,35 @@
 //! `dyno worker --stdio`, `dyno host --stdio`, `dyno pod` and `dyno relay --stdio`: the other ends of an experiment's pipes.
 
-use crate::exit::{Exit, Failure};
-use crate::work::CALLER;
+use dyno_compat_pocdriver::front::CALLER;
+use dyno_frontend::exit::{Exit, Failure};
 use dyno_worker::WorkerError;
 use dyno_worker::args::{HostArgs, PodArgs, RelayArgs};
 
-impl From<WorkerError> for Failure {
-    fn from(error: WorkerError) -> Self {
-        match error {
-            WorkerError::Refused(refused) => refused.into(),
-            WorkerError::Frame(error) => Failure::Internal(error.to_string()),
-            WorkerError::Io(error) => error.into(),
-        }
+fn ended(result: Result<(), WorkerError>) -> Result<Exit, Failure> {
+    match result {
+        Ok(()) => Ok(Exit::Ok),
+        Err(WorkerError::Refused(refused)) => Err(refused.into()),
+        Err(WorkerError::Frame(error)) => Err(Failure::internal(error)),
+        Err(WorkerError::Io(error)) => Err(error.into()),
     }
 }
 
 /// `dyno worker`.
 pub fn worker() -> Result<Exit, Failure> {
-    dyno_worker::worker(CALLER)?;
-    Ok(Exit::Ok)
+    ended(dyno_worker::worker(CALLER))
 }
 
 /// `dyno host`.
 pub fn host(args: &HostArgs) -> Result<Exit, Failure> {
-    dyno_worker::host(args)?;
-    Ok(Exit::Ok)
+    ended(dyno_worker::host(args))
 }
 
 /// `dyno pod`.
 pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
-    dyno_worker::pod(args)?;
-    Ok(Exit::Ok)
+    ended(dyno_worker::pod(args))
 }
 
 /// `dyno relay`.
 pub fn relay(args: &RelayArgs) -> Result<Exit, Failure> {
-    dyno_worker::relay(args)?;
-    Ok(Exit::Ok)
+    ended(dyno_worker::relay(args))
 }

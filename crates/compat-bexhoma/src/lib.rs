@@ -3,3 +3,5 @@
 pub mod catalogue;
 pub mod plan;
 pub mod promql;
+
+dyno_frontend::usage_errors!(crate::plan::config::ConfigError, crate::plan::flags::FlagError);

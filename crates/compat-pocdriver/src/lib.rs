@@ -1,5 +1,7 @@
 //! POCDriver: its command line, its load and what is made ready for it, and what it prints.
 
+#[cfg(feature = "front")]
+pub mod front;
 pub mod plan;
 pub mod report;
 pub mod setup;

@@ -4,5 +4,6 @@
 //! words --args--> settings --plan--> dyno_workload::commands::Commands --(the program runs them)--> histograms --report--> text
 //! ```
 
+pub mod front;
 pub mod memtier;
 pub mod redis_benchmark;

@@ -3,3 +3,10 @@
 pub mod folder;
 pub mod plan;
 pub mod report;
+
+dyno_frontend::usage_errors!(
+    crate::plan::ResolveError,
+    crate::plan::cases::CaseError,
+    crate::plan::lower::error::LowerError,
+    crate::plan::sets::SetError
+);

@@ -1,11 +1,11 @@
 //! Application metrics of a catalogue: PromQL, asked of a Prometheus where there is one, and else evaluated on what dyno's own
 //! monitors have recorded. The figures of each phase lie in the run's directory, in `application.json`.
 
-use crate::exit::Failure;
-use crate::{pages, terminal};
 use dyno_compat_bexhoma::catalogue::{Catalogue, FILE};
 use dyno_compat_bexhoma::plan::config::{CatalogueMetric, MetricKind};
 use dyno_compat_bexhoma::promql::{QueryError, Reduction, evaluate, has_window, is_rate};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::{pages, terminal};
 use dyno_monitor::prometheus::{Url, UrlError};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};

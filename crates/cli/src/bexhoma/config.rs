@@ -1,11 +1,11 @@
 //! `cluster.config`: what it says about the cluster, the databases that were asked for, and their metrics.
 
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_compat_bexhoma::catalogue::Catalogue;
 use dyno_compat_bexhoma::plan::config::{CatalogueMetric, ClusterConfig, Docker, read_config};
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_compat_bexhoma::plan::options::Options;
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Folders of experiments in the folder of results, each called by its code: the seconds since 1970.
 
-use crate::exit::Failure;
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
+use dyno_frontend::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 

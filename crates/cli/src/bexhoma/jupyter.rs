@@ -1,9 +1,9 @@
 //! `jupyter`: the example notebook on the results, served on the loopback with a token of its own, until it is ended.
 
-use crate::exit::{Exit, Failure};
-use crate::{signals, terminal};
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, terminal};
 use dyno_localhost::process;
 use dyno_rundir::files;
 use dyno_types::child;

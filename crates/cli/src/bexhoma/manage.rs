@@ -2,13 +2,15 @@
 
 use super::folders::experiments;
 use super::run::show;
-use crate::exit::{Exit, Failure};
+use crate::experiment;
 use crate::options::{ListArgs, StatusArgs};
-use crate::{experiment, pages, terminal};
+use dyno_compat_bexhoma::catalogue::price;
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_experiment::directory::holder;
 use dyno_experiment::left_behind;
 use dyno_experiment::persistent_servers::PersistentServers;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{pages, terminal};
 use std::path::{Path, PathBuf};
 
 /// Shows what runs, what is stored, and how far each experiment is.
@@ -54,7 +56,7 @@ pub fn summary(typed: &TypedFlags) -> Result<Exit, Failure> {
     }
     let mut failed = false;
     for dir in experiments(typed)? {
-        pages::leave_experiment(&dir);
+        pages::leave_experiment(&dir, price(&dir));
         failed |= show(&dir)?;
     }
     Ok(if failed { Exit::Threshold } else { Exit::Ok })

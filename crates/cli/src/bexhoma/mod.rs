@@ -12,10 +12,10 @@ mod manage;
 mod run;
 mod status;
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::Args;
 use dyno_compat_bexhoma::plan::flags::{BexhomaMode, TypedFlags, help, parse};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 
 /// `dyno bexhoma`: everything goes to a parser of its own, because bexhoma's flags have one dash.
 #[derive(Clone, Debug, Args)]

@@ -3,9 +3,9 @@
 use super::application::ApplicationMetrics;
 use super::folders::experiments;
 use super::{config, folders};
-use crate::exit::{Exit, Failure};
-use crate::{experiment, pages, signals, terminal};
+use crate::experiment;
 use dyno_compat_bexhoma::catalogue::Catalogue;
+use dyno_compat_bexhoma::catalogue::price;
 use dyno_compat_bexhoma::plan::about::about;
 use dyno_compat_bexhoma::plan::expand::{Configuration, PodGroup};
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
@@ -16,6 +16,8 @@ use dyno_engine::Control;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::journal::RunStatus;
 use dyno_experiment::persistent_servers::PersistentServers;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{pages, signals, terminal};
 use dyno_hosts::kubernetes::kubectl::Kubectl;
 use dyno_report::markdown;
 use dyno_rundir::ExperimentDir;
@@ -155,7 +157,7 @@ fn run_on(
     let exit = experiment::carry_out(&ready.plan, &mut directory, control, how)?;
     if !ready.catalogue.metrics.is_empty() {
         ready.catalogue.figure(&experiment_dir)?;
-        pages::leave_experiment(&experiment_dir);
+        pages::leave_experiment(&experiment_dir, price(&experiment_dir));
     }
     let failed = show(&experiment_dir)?;
     Ok(if exit == Exit::Ok && failed { Exit::Threshold } else { exit })

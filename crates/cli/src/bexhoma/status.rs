@@ -1,7 +1,6 @@
 //! `status`: bexhoma's lines of components and its tables of experiments and volumes, with what is true here.
 
 use super::grid::grid;
-use crate::exit::Failure;
 use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_compat_bexhoma::plan::options::Dbms;
 use dyno_config::experiment::kubernetes::Kubernetes;
@@ -12,6 +11,7 @@ use dyno_experiment::journal::Entry;
 use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_experiment::volume_list::{VolumeInfo, servers_running_in, volumes_in, volumes_of_cluster};
 use dyno_experiment::volumes::volumes;
+use dyno_frontend::exit::Failure;
 use dyno_hosts::kubernetes::pod_status::running_pods;
 use dyno_rundir::RunDir;
 use dyno_rundir::files;

@@ -1,7 +1,7 @@
 //! Directories into groups of runs that are repetitions of each other.
 
 use super::settings::what;
-use crate::exit::Failure;
+use dyno_frontend::exit::Failure;
 use dyno_rundir::schema::{Claim, Reason, Trust, Verdict};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::collections::BTreeMap;

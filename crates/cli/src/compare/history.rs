@@ -1,11 +1,11 @@
 //! `dyno history`: one figure over many runs, and where its level changed.
 
 use super::gather::{self, Group};
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::Args;
 use dyno_analysis::ThresholdFigure;
 use dyno_analysis::compare::history::{FEWEST, LevelStep, find_level_steps};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::units::counted;

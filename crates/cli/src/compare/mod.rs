@@ -7,10 +7,11 @@ mod metrics;
 mod noise;
 mod settings;
 
-use crate::exit::{Exit, Failure};
-use crate::{pages, price, terminal};
+use crate::price;
 use args::{ComparisonFormat, FailOn};
 use dyno_analysis::compare::Conclusion;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{pages, terminal};
 use dyno_report::comparison::junit::build_junit;
 use dyno_report::comparison::markdown::render_markdown;
 use dyno_report::comparison::text::render_comparisons;

@@ -1,7 +1,7 @@
 //! Noise floors: how much runs of the same thing have been seen to differ, by environment and database.
 
 use super::gather::Group;
-use crate::exit::Failure;
+use dyno_frontend::exit::Failure;
 use dyno_localhost::machine::state_folders;
 use dyno_report::comparison::Pairing;
 use dyno_rundir::files;

@@ -3,11 +3,10 @@
 
 mod show;
 
-use crate::exit::{Exit, Failure};
-use crate::log::verbose;
-use crate::terminal;
 use clap::Args;
 use dyno_experiment::{ListedJournal, ListedState, listed};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, find_profile, list_findings};
 use dyno_rundir::schema::Environment;
 use dyno_rundir::system::System;
@@ -62,7 +61,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     } else {
         terminal::out(&show::findings(&found));
         terminal::out(&show::left(&left()));
-        match args.all || verbose() {
+        match args.all || terminal::has_details() {
             true => {
                 terminal::out(&show::facts(&system, args.all));
                 terminal::out(&show::unknown(&unknown));

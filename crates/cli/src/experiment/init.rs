@@ -1,9 +1,9 @@
 //! `dyno init`: an experiment to begin with, as a file.
 
 use super::preview::preset_named;
-use crate::exit::{Exit, Failure};
 use crate::options::InitArgs;
-use crate::terminal;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_presets::INIT;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Write};
 pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let text = match &args.preset {
         None => INIT.to_owned(),
-        Some(name) => preset_named(name)?.text(None)?,
+        Some(name) => preset_named(name)?.text(None).map_err(Failure::usage)?,
     };
     let path = args.out.display();
     let refused = |e: std::io::Error| match e.kind() {

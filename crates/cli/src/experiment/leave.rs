@@ -1,14 +1,15 @@
 //! Servers that outlive the command: started, loaded where that is asked for, and left.
 
 use super::watch::Watch;
-use crate::exit::Failure;
-use crate::pages;
 use crate::work::read_work;
+use dyno_compat_bexhoma::catalogue::price;
 use dyno_config::experiment::ExperimentPlan;
 use dyno_engine::Control;
 use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::leave::LeftServers;
+use dyno_frontend::exit::Failure;
+use dyno_frontend::pages;
 use dyno_session::environment::read_environment;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub fn leave(
     let mut watch = Watch::new(directory.path(), quiet, quiet, None);
     let left = dyno_experiment::leave::leave(plan, directory, &context, load, &mut watch)?;
     if load {
-        pages::leave_experiment(directory.path());
+        pages::leave_experiment(directory.path(), price(directory.path()));
     }
     Ok(left)
 }

@@ -1,14 +1,14 @@
 //! `dyno status` and `dyno stop` of experiments: what runs and what has run.
 
 use super::table;
-use crate::exit::{Exit, Failure};
 use crate::options::StatusArgs;
-use crate::terminal;
 use dyno_experiment::directory::{
     ExperimentRecord, finished, holder, read_journal, read_record, verified_holder,
 };
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::{CleanupReport, ListedState, clean_up, clean_up_listed, listed};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_localhost::trusted;
 use dyno_rundir::describe_progress;
 use rustix::process::{Pid, Signal, kill_process};

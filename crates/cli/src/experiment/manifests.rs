@@ -1,9 +1,9 @@
 //! `dyno plan --manifests`: what Kubernetes is given, as files.
 
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, ExperimentPlan};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_hosts::kubernetes::manifests::{preview_manifests, to_yaml};
 use dyno_hosts::kubernetes::rights::{required_role, role_for_kubelets};
 use dyno_rundir::files;

@@ -15,13 +15,11 @@ pub use preflight::{Findings, ready};
 pub use preview::{plan, presets as list_presets};
 
 use crate::derived_options::typed_options;
-use crate::exit::{Exit, Failure};
-use crate::highest_rate::{highest_rate, sureness};
+use crate::junit;
 use crate::metrics::{MetricsOutlets, Outlets};
 use crate::options::{ResumeArgs, RunArgs};
-use crate::run_directory::new_directory;
 use crate::work::read_work;
-use crate::{junit, pages, signals, terminal};
+use dyno_compat_bexhoma::catalogue::price;
 use dyno_compat_wsf::folder::continues;
 use dyno_config::experiment;
 use dyno_config::experiment::factors::short_name;
@@ -29,10 +27,14 @@ use dyno_config::experiment::{ExperimentPlan, MatrixCell, Strategy};
 use dyno_engine::Control;
 use dyno_experiment::check::check;
 use dyno_experiment::context::ExperimentContext;
-use dyno_experiment::directory::{Directory, DirectoryError};
+use dyno_experiment::directory::Directory;
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_experiment::{ExperimentEnding, pending, run_experiment, to_make_again};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::highest_rate::{highest_rate, sureness};
+use dyno_frontend::run_directory::new_directory;
+use dyno_frontend::{pages, signals, terminal};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_report::junit::of_experiment;
@@ -46,15 +48,6 @@ use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
 
-impl From<DirectoryError> for Failure {
-    fn from(error: DirectoryError) -> Self {
-        match error {
-            DirectoryError::Io { .. } => Failure::Internal(error.to_string()),
-            error => Failure::usage(error),
-        }
-    }
-}
-
 /// Returns whether the positional of `dyno run` names an experiment or a preset.
 pub fn is_experiment(text: &str) -> bool {
     presets::find(text).is_some()
@@ -66,7 +59,7 @@ pub fn is_experiment(text: &str) -> bool {
 /// Reads an experiment's text: a file, or a preset by its name.
 fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
     if let Some(preset) = presets::find(name).filter(|_| !Path::new(name).is_file()) {
-        return Ok(preset.text(scale)?);
+        return preset.text(scale).map_err(Failure::usage);
     }
     if let Some(scale) = scale {
         return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
@@ -280,7 +273,7 @@ pub fn carry_out(
     let mut watch = Watch::new(directory.path(), quiet || json && !terminal::live(), quiet, metrics);
     let ending = run_experiment(plan, directory, &context, &mut watch)?;
     watch.end_of_experiment();
-    pages::leave_experiment(directory.path());
+    pages::leave_experiment(directory.path(), price(directory.path()));
     if let Some(place) = junit {
         junit::write(place, &of_experiment(&ExperimentDir::open(directory.path())?))?;
     }

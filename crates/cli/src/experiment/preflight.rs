@@ -1,11 +1,11 @@
 //! Checks that this machine has what a plan asks for.
 
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_config::experiment::{ExperimentPlan, MatrixCell};
 use dyno_experiment::preflight::{
     MissingProgram, UnmetRequirement, missing_engines, missing_programs, unmet_requirements,
 };
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_hosts::kubernetes::replace::read as read_manifests;
 use dyno_localhost::machine::Machine;
 use std::collections::BTreeSet;

@@ -3,11 +3,11 @@
 use super::preflight::Findings;
 use super::watch::time;
 use super::{planned, text_of};
-use crate::exit::{Exit, Failure};
 use crate::options::{PlanArgs, PresetsArgs};
-use crate::terminal;
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::experiment::estimate::estimate_duration;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_presets::Preset;
 use dyno_types::secret::conceal_json;
 use dyno_types::units::counted;
@@ -122,7 +122,7 @@ pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
         );
         return Ok(Exit::Ok);
     };
-    terminal::out(&preset_named(name)?.text(args.scale)?);
+    terminal::out(&preset_named(name)?.text(args.scale).map_err(Failure::usage)?);
     Ok(Exit::Ok)
 }
 

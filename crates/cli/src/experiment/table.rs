@@ -1,10 +1,10 @@
 //! The table of an experiment, from its directory.
 
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_analysis::ArrivalLatency;
 use dyno_experiment::directory::ExperimentRecord;
 use dyno_experiment::journal::{RunRecord, RunStatus};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_record::Scale;
 use dyno_report::experiment::{CellRow, render_cell_table};
 use dyno_report::worth;

@@ -2,12 +2,12 @@
 
 use crate::live::Live;
 use crate::metrics::MetricsOutlets;
-use crate::{pages, terminal};
 use dyno_config::experiment::MatrixCell;
 use dyno_engine::Job;
 use dyno_experiment::context::Watcher;
 use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_experiment::point::SearchPoint;
+use dyno_frontend::{pages, terminal};
 use dyno_rundir::schema::{Phase, Summary};
 use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::units::Rate;

@@ -6,8 +6,6 @@ mod show;
 mod show_rates;
 
 use crate::compare::gather;
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::Args;
 use dyno_analysis::diagnose::{Diagnosis, diagnose_run, unreported_figures};
 use dyno_analysis::laws::{
@@ -16,6 +14,8 @@ use dyno_analysis::laws::{
 };
 use dyno_analysis::series::judge_stability;
 use dyno_analysis::{IntervalFigures, steadiness_of_responses};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use explained::{ExplainedParts, OfRates, OfRun, OfSweep, OutsideSweep};

@@ -1,7 +1,5 @@
 //! `dyno export`: runs and experiments in forms that other programs read.
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::{Args, ValueEnum};
 use dyno_exchange::export::intervals::intervals;
 use dyno_exchange::export::pivot::{Measure, Pivot, pivot};
@@ -9,7 +7,9 @@ use dyno_exchange::export::runs::runs;
 use dyno_exchange::export::source::ExportSource;
 use dyno_exchange::export::table::ExportTable;
 use dyno_exchange::export::{ExportError, originals};
-use dyno_rundir::files;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
+use dyno_rundir::{RunDir, files};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -93,12 +93,10 @@ impl ExportArgs {
     }
 }
 
-impl From<ExportError> for Failure {
-    fn from(error: ExportError) -> Self {
-        match error {
-            ExportError::Format { .. } => Failure::Internal(error.to_string()),
-            _ => Failure::Usage(error.to_string()),
-        }
+fn failure_of(error: ExportError) -> Failure {
+    match error {
+        ExportError::Format { .. } => Failure::internal(error),
+        _ => Failure::usage(error),
     }
 }
 
@@ -111,7 +109,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
     if args.rows.is_some() && args.format != ExportFormat::Xlsx {
         return Err(Failure::Usage("--rows and --columns: a pivot goes with --format xlsx".into()));
     }
-    let source = ExportSource::open(&args.dir)?;
+    let source = ExportSource::open(&args.dir).map_err(failure_of)?;
     source.notes.iter().for_each(|note| terminal::warn(note));
     let bytes = bytes(args, &source)?;
     match &args.out {
@@ -129,37 +127,44 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
 }
 
 fn bytes(args: &ExportArgs, source: &ExportSource) -> Result<Vec<u8>, Failure> {
-    let table = || -> Result<_, ExportError> {
-        match args.table {
-            TableArg::Intervals => intervals(source),
-            TableArg::Runs => Ok(runs(source)),
-        }
+    let table = || match args.table {
+        TableArg::Intervals => intervals(source).map_err(failure_of),
+        TableArg::Runs => Ok(runs(source)),
     };
-    let text = match args.format {
-        ExportFormat::Csv => table()?.csv(),
-        ExportFormat::Parquet => return parquet(&table()?),
+    match args.format {
+        ExportFormat::Csv => Ok(table()?.csv().into_bytes()),
+        ExportFormat::Parquet => parquet(&table()?),
         ExportFormat::Xlsx => {
             let pivot = match (&args.rows, &args.columns) {
                 (Some(rows), Some(columns)) => {
-                    let found = pivot(source, rows, columns, &Measure::parse(&args.value)?)?;
-                    Some((args.value.clone(), found))
+                    let found =
+                        Measure::parse(&args.value).and_then(|value| pivot(source, rows, columns, &value));
+                    Some((args.value.clone(), found.map_err(failure_of)?))
                 }
                 _ => None,
             };
-            return workbook(source, pivot.as_ref(), args.seed);
+            workbook(source, pivot.as_ref(), args.seed)
         }
-        ExportFormat::Ycsb => originals::ycsb(source.single("ycsb")?)?,
-        ExportFormat::Sysbench => originals::sysbench(source.single("sysbench")?)?,
-        ExportFormat::Pocdriver => originals::pocdriver(source.single("pocdriver")?)?,
-        ExportFormat::Wsf => originals::wsf(source.single("wsf")?)?,
-        ExportFormat::Bexhoma => originals::bexhoma(source.single("bexhoma")?)?,
-    };
-    Ok(text.into_bytes())
+        ExportFormat::Ycsb => original(source, "ycsb", originals::ycsb),
+        ExportFormat::Sysbench => original(source, "sysbench", originals::sysbench),
+        ExportFormat::Pocdriver => original(source, "pocdriver", originals::pocdriver),
+        ExportFormat::Wsf => original(source, "wsf", originals::wsf),
+        ExportFormat::Bexhoma => original(source, "bexhoma", originals::bexhoma),
+    }
+}
+
+/// A run as another tool prints it.
+fn original(
+    source: &ExportSource,
+    name: &'static str,
+    form: fn(&RunDir) -> Result<String, ExportError>,
+) -> Result<Vec<u8>, Failure> {
+    source.single(name).and_then(form).map(String::into_bytes).map_err(failure_of)
 }
 
 #[cfg(feature = "parquet")]
 fn parquet(table: &ExportTable) -> Result<Vec<u8>, Failure> {
-    Ok(dyno_exchange::export::parquet::parquet(table)?)
+    dyno_exchange::export::parquet::parquet(table).map_err(failure_of)
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -170,7 +175,7 @@ fn parquet(_: &ExportTable) -> Result<Vec<u8>, Failure> {
 /// `pivot` is the name of a figure and its table.
 #[cfg(feature = "xlsx")]
 fn workbook(source: &ExportSource, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, Failure> {
-    Ok(dyno_exchange::export::workbook::workbook(source, pivot, seed)?)
+    dyno_exchange::export::workbook::workbook(source, pivot, seed).map_err(failure_of)
 }
 
 #[cfg(not(feature = "xlsx"))]

@@ -1,9 +1,9 @@
 //! A table whose rows are runs, as an experiment's directory.
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use dyno_exchange::import::csv::RunRow;
 use dyno_exchange::import::{ImportDetails, assemble};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::files;
 use dyno_rundir::imported;
 use serde_json::{Value, json};

@@ -2,11 +2,11 @@
 
 mod experiment;
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::{Args, Subcommand};
 use dyno_compat_sysbench_mongodb::report::average::AverageWindow;
 use dyno_exchange::import::{BadFile, Found, ImportDetails, Input, assemble, csv, pocdriver, sysbench, ycsb};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::imported;
 use dyno_types::bounded;
 use std::path::{Path, PathBuf};
@@ -175,16 +175,16 @@ fn one(
     let mut said = said(&plain.database, &plain.title, &plain.started)?;
     (said.users, said.closed_loop) = (plain.users, plain.closed_loop);
     let inputs = plain.files.iter().map(|path| input(path)).collect::<Result<Vec<_>, _>>()?;
-    let found = read(&inputs, &said)?;
+    let found = read(&inputs, &said).map_err(Failure::usage)?;
     write(found, &said, &plain.files, &plain.out)
 }
 
 fn write(found: Found, said: &ImportDetails, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
     let imported = assemble(found, said, &names(files), &written(files));
     imported::write(out, &imported).map_err(Failure::of_new_directory)?;
-    crate::report::show(&imported.summary, dyno_report::summary::SummaryExtras::default(), false)?;
+    dyno_frontend::summary::show(&imported.summary, dyno_report::summary::SummaryExtras::default(), false)?;
     terminal::note(&format!("run directory: {}", out.display()));
-    Ok(crate::report::exit_of(&imported.summary))
+    Ok(dyno_frontend::summary::exit_of(&imported.summary))
 }
 
 fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
@@ -210,7 +210,7 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
             text.parse::<usize>().map_err(|_| Failure::Usage(format!("--users {text}: {words}")))
         };
         said.users = args.users.as_ref().map(number).transpose()?;
-        let mut found = csv::time_series(&source, &columns)?;
+        let mut found = csv::time_series(&source, &columns).map_err(Failure::usage)?;
         if said.users.is_none() {
             found.unknown.push("the number of users (--users)".into());
         }
@@ -221,6 +221,6 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     let length_ns = dyno_types::units::parse_duration_ns(text, 1_000_000_000)
         .map_err(|e| Failure::Usage(format!("--duration: {e}")))?;
     columns.duration_s = Some(length_ns as f64 / 1e9);
-    let rows = csv::rows(&source, &columns)?;
+    let rows = csv::rows(&source, &columns).map_err(Failure::usage)?;
     experiment::write(rows, &said, &names(&files), &written(&files), &args.out)
 }

@@ -2,9 +2,9 @@
 
 mod view;
 
-use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_engine::{Job, Pacing};
+use dyno_frontend::terminal;
 use dyno_record::{Scale, Totals};
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, PhaseProgress};

@@ -1,7 +1,7 @@
 //! Options of live metrics.
 
-use crate::exit::Failure;
 use clap::Args;
+use dyno_frontend::exit::Failure;
 use dyno_push::{PushProtocol, Receiver, parse_headers};
 use dyno_types::bounded;
 use dyno_types::limits::SECRET_BYTES;

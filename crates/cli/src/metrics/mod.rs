@@ -8,9 +8,9 @@ mod receivers;
 
 pub use args::{LiveArgs, Outlets};
 
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_engine::{Job, Pacing};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_monitor::ProcessCpu;
 use dyno_monitor::prometheus::{MetricsServer, render_families};
 use dyno_push::Sender;

@@ -1,8 +1,8 @@
 //! The certificate of a proof: JSON, ledger, a page, and the digests of them all.
 
-use crate::exit::{Exit, Failure};
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::ledger::Ledger;
+use dyno_frontend::exit::{Exit, Failure};
 use dyno_prove::drive::BatchHistory;
 use dyno_prove::verify::Copy;
 use dyno_report::html::plain::{PageBlock, plain_page};
@@ -280,7 +280,7 @@ fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
 
 /// A new folder for a proof.
 pub fn folder(asked: Option<&PathBuf>, name: &str) -> Result<PathBuf, Failure> {
-    let path = asked.cloned().unwrap_or_else(|| crate::run_directory::new_directory(name));
+    let path = asked.cloned().unwrap_or_else(|| dyno_frontend::run_directory::new_directory(name));
     match path.exists() {
         true => Err(Failure::Usage(format!("--out {}: it is there already", path.display()))),
         false => Ok(path),

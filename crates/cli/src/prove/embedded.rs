@@ -3,11 +3,11 @@
 use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest::{IngestDetails, progress, tests, words};
 use super::ingest_args::IngestArgs;
-use crate::exit::{Exit, Failure};
-use crate::{signals, terminal};
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::plan::IngestPlan;
 use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, terminal};
 use dyno_prove::embedded::embedded;
 use dyno_prove::embedded::{EmbeddedProof, Kill, write_embedded};
 use dyno_report::html::plain::PageBlock;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// `dyno prove writer`.
 pub fn writer() -> Result<Exit, Failure> {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout());
-    write_embedded(&mut input, &mut output)?;
+    write_embedded(&mut input, &mut output).map_err(Failure::internal)?;
     Ok(Exit::Ok)
 }
 
@@ -46,8 +46,9 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let program = std::env::current_exe()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let started = crate::run_directory::now();
-    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet, None))?;
+    let started = dyno_frontend::run_directory::now();
+    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet, None))
+        .map_err(Failure::internal)?;
     let copies = vec![proof.copy.clone()];
     let figures = IngestMetrics::of(&proof.written.ledger, &proof.written.history, &copies);
     let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);

@@ -3,12 +3,12 @@
 use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest_args::{bounded_counts, bounded_record};
 use super::rounds::{self, Rounds};
-use crate::exit::{Exit, Failure};
-use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
 use dyno_config::server::{Election, ServerKind};
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, terminal};
 use dyno_localhost::temporary::Temporary;
 use dyno_prove::failover;
 use dyno_prove::failover::{FailoverPlan, FailoverProof, OutcomeCounts, Round};
@@ -202,8 +202,9 @@ struct FailoverDetails {
 
 /// The same command in a network namespace of its own; it comes back only if that cannot be.
 fn again_inside() -> Failure {
-    let command =
-        || -> Result<Command, Failure> { Ok(failover::partition::entrance(&std::env::current_exe()?)?) };
+    let command = || -> Result<Command, Failure> {
+        failover::partition::entrance(&std::env::current_exe()?).map_err(Failure::internal)
+    };
     match command() {
         Ok(mut command) => command.args(std::env::args_os().skip(1)).exec().into(),
         Err(failure) => failure,
@@ -214,13 +215,13 @@ fn again_inside() -> Failure {
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
     let folder = certificate::folder(args.out.as_ref(), "proof-failover")?;
-    if plan.by == failover::Disruption::Cut && !failover::partition::inside()? {
+    if plan.by == failover::Disruption::Cut && !failover::partition::inside().map_err(Failure::internal)? {
         return Err(again_inside());
     }
     let work_dir = Temporary::for_proof().map_err(|e| Failure::Internal(e.to_string()))?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let started = crate::run_directory::now();
+    let started = dyno_frontend::run_directory::now();
     let target = target(&plan);
     if !args.quiet {
         terminal::note(&format!("starting {target}"));
@@ -233,7 +234,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let proof = failover::failover(&plan, work_dir.data_folder(), &control, &mut on_round);
     let proof = proof.map_err(|error| match signals::interrupted() {
         true => Failure::Interrupted,
-        false => error.into(),
+        false => Failure::unreachable(error),
     })?;
     let figures = IngestMetrics::of(proof.ledger(), &proof.written.history, &proof.copies);
     let tests = tests(args, &proof, &figures);

@@ -3,12 +3,12 @@
 use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest_args::IngestArgs;
 use super::left::{UnderWay, database};
-use crate::exit::{Exit, Failure};
-use crate::{signals, terminal};
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::sent::Sent;
 use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, terminal};
 use dyno_prove::drive::ingest as write;
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::{Copy, verify};
@@ -54,7 +54,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     pre_checks.extend(clocks(database.as_ref(), &members));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let started = crate::run_directory::now();
+    let started = dyno_frontend::run_directory::now();
     let under_way = UnderWay::begin(&folder, uri, &plan)?;
     database.prepare(&plan)?;
     let (mut lag, mut told) = (Lag::default(), progress(args.quiet, Some(plan.wait)));

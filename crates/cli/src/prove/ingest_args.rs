@@ -1,9 +1,9 @@
 //! The command line of `dyno prove ingest`.
 
-use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use dyno_compat_pocdriver::work::parse;
 use dyno_db::copies::plan::{Durability, IngestPlan};
+use dyno_frontend::exit::Failure;
 use dyno_types::limits::{BATCH, BATCH_BYTES, INDEXES, RECORD_BYTES, THREADS};
 use dyno_types::secret::mask_text;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
@@ -154,7 +154,7 @@ impl IngestArgs {
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
             return Err(Failure::Usage(words.into()));
         }
-        let args = parse(self.size.pocdriver(), crate::terminal::warn);
+        let args = parse(self.size.pocdriver(), dyno_frontend::terminal::warn);
         let mut args = args.map_err(|e| Failure::Internal(e.to_string()))?;
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
         args.seed = Some(self.seed);

@@ -10,14 +10,11 @@ mod rounds;
 
 pub use left::{is_proof, stop};
 
-use crate::exit::{Exit, Failure};
-use crate::{secret, signals};
+use crate::secret;
 use clap::{Args, Subcommand};
 use dyno_databases::registry;
-use dyno_db::copies::database::DatabaseError;
-use dyno_prove::embedded::EmbeddedError;
-use dyno_prove::failover::FailoverError;
-use dyno_prove::failover::partition::PartitionError;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::signals;
 use ingest_args::{IngestArgs, RecordKind};
 
 /// `dyno prove`.
@@ -59,29 +56,5 @@ fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     match parsed.embedded() {
         Some(store) => embedded::prove(args, store),
         None => ingest::prove(args, &uri),
-    }
-}
-
-impl From<DatabaseError> for Failure {
-    fn from(error: DatabaseError) -> Self {
-        Failure::Unreachable(error.to_string())
-    }
-}
-
-impl From<FailoverError> for Failure {
-    fn from(error: FailoverError) -> Self {
-        Failure::Unreachable(error.to_string())
-    }
-}
-
-impl From<PartitionError> for Failure {
-    fn from(error: PartitionError) -> Self {
-        Failure::Internal(error.to_string())
-    }
-}
-
-impl From<EmbeddedError> for Failure {
-    fn from(error: EmbeddedError) -> Self {
-        Failure::Internal(error.to_string())
     }
 }

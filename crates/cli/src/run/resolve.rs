@@ -2,15 +2,15 @@
 //! [`Resolved::prepare`].
 
 use super::spec::{INSTEAD, RunSpec, usage};
-use crate::conductor::choose_cores;
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_config::experiment::When;
 use dyno_config::settings::{PropertySettings, Source};
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Job, Pacing};
+use dyno_frontend::conductor::choose_cores;
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_session::presence::remove_records;
 use dyno_session::work::{Work, read_as};
 use dyno_types::Refused;

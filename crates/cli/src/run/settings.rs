@@ -3,13 +3,13 @@
 use super::resolve::Resolved;
 use super::spec::is_used;
 use crate::derived_options::DERIVED_OPTIONS;
-use crate::exit::Failure;
 use dyno_config::experiment::flags::RUN_FLAGS;
 use dyno_config::experiment::recorded::recorded_values;
 use dyno_config::experiment::{Experiment, Wait};
 use dyno_config::settings::PropertySettings;
 use dyno_config::values::Span;
 use dyno_engine::{Job, Pacing};
+use dyno_frontend::exit::Failure;
 use dyno_rundir::schema::Setting;
 use dyno_types::secret::mask_value;
 use dyno_workload::ycsb::known_properties;

@@ -4,13 +4,13 @@
 //! experiment of it. Messages and recorded settings name who has set a value by the tree alone.
 
 use crate::derived_options::{PROPERTIES, PROPERTY, typed_options};
-use crate::exit::Failure;
 use crate::options::RunArgs;
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::tree::{Node, Origin, TreeError, Value};
 use dyno_engine::affinity;
 use dyno_engine::arrivals::Profile;
+use dyno_frontend::exit::Failure;
 use dyno_monitor::prometheus::Url;
 use dyno_session::watch::WatchPlan;
 use dyno_session::work::Wording;

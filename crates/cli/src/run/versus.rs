@@ -1,14 +1,15 @@
 //! `dyno run A --versus B`: both by turns, so that what drifts on the host is no difference, and compared at the end.
 
 use crate::args;
-use crate::exit::{Exit, Failure};
 use crate::options::RunArgs;
-use crate::run_directory::{check_new, new_directory};
 use crate::secret::PasswordFrom;
-use crate::{compare, experiment, signals, terminal};
+use crate::{compare, experiment};
 use clap::ArgAction;
 use dyno_config::experiment::Experiment;
 use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::run_directory::{check_new, new_directory};
+use dyno_frontend::{signals, terminal};
 use dyno_types::bounded;
 use dyno_types::limits::OUTPUT_BYTES;
 use dyno_types::secret::mask_text;

@@ -2,9 +2,9 @@
 
 use super::listing::state;
 use super::served_directory::{ServedDirectory, SurveyError};
-use crate::run_directory::silence;
 use dyno_experiment::directory::{DirectoryError, holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
+use dyno_frontend::run_directory::silence;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
 use dyno_rundir::{Event, series};

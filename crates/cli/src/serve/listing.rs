@@ -1,8 +1,8 @@
 //! The list: every run and every experiment below a folder, with what its own files say of it.
 
 use super::served_directory::ServedDirectory;
-use crate::run_directory::is_under_way;
 use dyno_experiment::directory::holder;
+use dyno_frontend::run_directory::is_under_way;
 use dyno_report::html::sections::slowest_operation;
 use dyno_report::html::served::{Listed, ListedKind};
 use dyno_rundir::files;

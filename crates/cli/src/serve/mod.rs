@@ -7,10 +7,11 @@ mod listing;
 mod pending_pages;
 mod served_directory;
 
-use crate::exit::{Exit, Failure};
-use crate::{compare, experiment, pages, signals, terminal};
+use crate::{compare, experiment};
 use auth::AuthRules;
 use clap::Args;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{pages, signals, terminal};
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::served::{ListedKind, encode_path, list_page, list_rows, live_page, message_page};
 use dyno_rundir::ExperimentDir;
@@ -307,7 +308,7 @@ impl Site {
         let page: Arc<str> = match kind {
             ListedKind::Experiment => {
                 let dir = ExperimentDir::open(path).map_err(Failure::from)?;
-                experiment_page(&dir, None, &crate::highest_rate::searched(path))
+                experiment_page(&dir, None, &dyno_frontend::highest_rate::searched(path))
             }
             ListedKind::Run => pages::Material::read(path)?.html(None),
         }

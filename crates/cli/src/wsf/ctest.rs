@@ -1,9 +1,9 @@
 //! Abilities of `ctest.sh` beside running a case: tracers, the background, a prepared system; and what of it has no meaning on
 //! one host.
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use clap::Args;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,8 @@
 //! One iteration of a test: what it is called, and what is made of it.
 
-use crate::terminal;
 use dyno_compat_wsf::plan::Resolved;
 use dyno_compat_wsf::plan::lower::LoweredCase;
+use dyno_frontend::terminal;
 
 /// One iteration, ready to be carried out.
 pub struct Iteration {

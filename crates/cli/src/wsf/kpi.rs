@@ -1,14 +1,15 @@
 //! `dyno wsf list-kpi`: reads logs, dyno's or the framework's own.
 
 use super::args::{ListFormat, ListKpiArgs};
-use crate::exit::{Exit, Failure};
-use crate::{doctor, terminal};
+use crate::doctor;
 use dyno_compat_wsf::folder::EXPERIMENT;
 use dyno_compat_wsf::report::client::read_log;
 use dyno_compat_wsf::report::grammar::{Kpis, read_kpis};
 use dyno_compat_wsf::report::kpis::kpi_text;
 use dyno_compat_wsf::report::list::{Axes, IterationKpis, Listing, csv, list, pivot};
 use dyno_config::tree::Node;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 

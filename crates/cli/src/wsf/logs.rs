@@ -12,14 +12,14 @@
 //! Of several TARGETs, which are cells of one experiment, each has a folder `TARGET-1000` with its own workload-config.yaml and
 //! `itr-1` and so on.
 
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_compat_wsf::folder::{CONFIG, EXPERIMENT};
 use dyno_compat_wsf::report::client::{ClientKpis, client_log, read_log};
 use dyno_compat_wsf::report::kpis::{CombinedKpis, Windowed, kpi_text};
 use dyno_config::tree::Node;
 use dyno_experiment::directory::{CellRecord, read_record};
 use dyno_experiment::journal::{RunRecord, RunStatus};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Status};

@@ -1,13 +1,14 @@
 //! `--stop`, `--status`, `--continue`: of the experiments below folders of logs.
 
 use super::logs;
-use crate::exit::{Exit, Failure};
+use crate::experiment;
 use crate::metrics::LiveArgs;
 use crate::options::{ResumeArgs, StatusArgs};
-use crate::{experiment, signals, terminal};
 use dyno_compat_wsf::folder::EXPERIMENT;
 use dyno_experiment::directory::{finished, holder, read_journal, read_record};
 use dyno_experiment::left_behind;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, terminal};
 use std::path::{Path, PathBuf};
 
 /// Folders of logs with an experiment, in the order of their names.

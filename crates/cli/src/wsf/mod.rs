@@ -20,8 +20,6 @@ mod testset;
 
 pub use args::WsfArgs;
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use args::{Leave, LogAction};
 use dyno_compat_wsf::plan::cases::Reading;
 use dyno_compat_wsf::plan::config::Config;
@@ -33,6 +31,8 @@ use dyno_compat_wsf::plan::variables::VARIABLES;
 use dyno_compat_wsf::plan::{CaseRequest, Resolved, resolve};
 use dyno_config::server::IfNotPermitted;
 use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_types::bounded;
 use dyno_types::limits::{ITERATIONS, TEXT_BYTES};
 use iteration::Iteration;
@@ -99,7 +99,7 @@ fn carry_out(args: &WsfArgs, tests: &[(&WsfArgs, Vec<Iteration>)]) -> Result<Exi
         return Ok(exit);
     }
     let control = Arc::new(Control::default());
-    crate::signals::listen(&control)?;
+    dyno_frontend::signals::listen(&control)?;
     let mut worst = Exit::Ok;
     for (test, iteration) in tests.iter().flat_map(|(test, all)| all.iter().map(move |one| (test, one))) {
         let exit = run::run(test, iteration, &control)?;

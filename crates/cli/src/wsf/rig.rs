@@ -2,12 +2,13 @@
 
 use super::args::{Backend, WsfArgs};
 use super::iteration::{self, Iteration, folder_name};
-use crate::exit::{Exit, Failure};
+use crate::experiment;
 use crate::experiment::manifests as written;
-use crate::{experiment, terminal};
 use dyno_compat_wsf::plan::lower::options::{Rig, SshRig};
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::inventory::Inventory;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_hosts::servers::needs::program_version;
 use dyno_localhost::machine::Machine;
 use dyno_types::bounded;

@@ -3,15 +3,16 @@
 use super::args::{Backend, WsfArgs};
 use super::iteration::{Iteration, folder_name, note};
 use super::{config, logs, rig};
-use crate::exit::{Exit, Failure};
+use crate::experiment;
 use crate::experiment::Findings;
-use crate::{experiment, terminal};
 use dyno_compat_wsf::folder::{CONFIG, EXPERIMENT};
 use dyno_config::experiment::estimate::estimate_duration;
 use dyno_config::experiment::read_plan;
 use dyno_config::server::ServerKind;
 use dyno_engine::Control;
 use dyno_experiment::directory::Directory;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Selection of tests: by name, or by ctest's patterns.
 
 use super::WsfArgs;
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use dyno_compat_wsf::plan::cases::{CASES, Reading, WsfCase, choose, names};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use regex_lite::Regex;
 
 /// A test.

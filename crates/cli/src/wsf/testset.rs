@@ -11,9 +11,9 @@
 //! ```
 
 use super::args::WsfArgs;
-use crate::exit::Failure;
-use crate::terminal;
 use dyno_config::tree::{Node, Value};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Sends what memtier tells a StatsD server and Graphite. The load does not wait for
 //! them, and what they do not take is lost; Graphite is given up to 2 s before and behind each run.
 
-use crate::exit::Failure;
-use crate::terminal;
-use dyno_compat_redis_tools::memtier::Statsd;
+use crate::memtier::Statsd;
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::time::Duration;

@@ -4,15 +4,15 @@ use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::trouble::Trouble;
 use super::watch::YcsbWatch;
-use crate::conductor::{self, AppliedPhases, ExecutedRun, RunPlan, choose_cores, settings_list};
-use crate::exit::{Exit, Failure};
-use crate::{report, signals, terminal};
-use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
-use dyno_compat_ycsb::report::metrics::metrics;
-use dyno_compat_ycsb::report::render::Overall;
-use dyno_compat_ycsb::work::YcsbWork;
+use crate::plan::{Mode, YcsbCommand};
+use crate::report::metrics::metrics;
+use crate::report::render::Overall;
+use crate::work::YcsbWork;
 use dyno_config::client::Warning;
 use dyno_engine::{Control, Job};
+use dyno_frontend::conductor::{self, AppliedPhases, ExecutedRun, RunPlan, choose_cores, settings_list};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, summary, terminal};
 use dyno_record::Scale;
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::Summary;
@@ -145,7 +145,7 @@ fn conclude(
     let overall = Overall::of(&ended.totals, ms(*run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
     write(work, &overall, &metrics, audit.as_ref().map(audit::lines).unwrap_or_default())?;
     if work.extras.json {
-        report::show(summary, SummaryExtras::default(), true)?;
+        summary::show(summary, SummaryExtras::default(), true)?;
     }
     warn_of(work, summary);
     if let Some(text) = audit.as_ref().and_then(audit::complaint) {

@@ -2,12 +2,12 @@
 //! scripts and parsers made for it go on working.
 //!
 //! ```text
-//! arguments --dyno_compat_ycsb::plan--> command --dyno_compat_ycsb::work--> job, measurement options --run--> session
+//! arguments --crate::plan--> command --crate::work--> job, measurement options --run--> session
 //!                                                        watch: status lines, .hdr files, as it goes
 //!                                                        output: the report, at the end
 //! ```
 //!
-//! `shell` holds the interactive client. Without `--compat-exit` exit codes are dyno's own ([`crate::exit`]).
+//! `shell` holds the interactive client. Without `--compat-exit` exit codes are dyno's own ([`dyno_frontend::exit`]).
 
 mod audit;
 mod help;
@@ -17,9 +17,9 @@ mod shell;
 mod trouble;
 mod watch;
 
-use crate::exit::{Exit, Failure};
-use crate::terminal;
-use dyno_compat_ycsb::plan::{Invocation, Mode, parse, wants_compat_exit};
+use crate::plan::{Invocation, Mode, parse, wants_compat_exit};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
 use trouble::Trouble;

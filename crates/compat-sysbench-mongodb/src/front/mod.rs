@@ -11,16 +11,12 @@ mod log;
 
 pub use args::SysbenchArgs;
 
-use crate::conductor::{self, AppliedPhases, RunPlan, choose_cores};
-use crate::exit::{Exit, Failure};
-use crate::run_directory::check_new;
-use crate::{report, signals, terminal};
-use dyno_compat_sysbench_mongodb::plan::parse;
-use dyno_compat_sysbench_mongodb::plan::resolve::{BenchmarkPhase, SysbenchPlan};
-use dyno_compat_sysbench_mongodb::report::average::{AverageWindow, average};
-use dyno_compat_sysbench_mongodb::report::console::{ReportedStage, Reporter, Wording, finish, thread_line};
-use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
-use dyno_compat_sysbench_mongodb::work::{SysbenchWork, same_collections};
+use crate::plan::resolve::{BenchmarkPhase, SysbenchPlan};
+use crate::plan::{SysbenchError, parse};
+use crate::report::average::{AverageWindow, average};
+use crate::report::console::{ReportedStage, Reporter, Wording, finish, thread_line};
+use crate::report::header::{ExecuteHeader, LoadHeader};
+use crate::work::{SysbenchWork, same_collections};
 use dyno_config::experiment::{Experiment, Stamps, When};
 use dyno_config::settings::Provenance;
 use dyno_config::values::Span;
@@ -28,6 +24,10 @@ use dyno_databases::registry;
 use dyno_db::target::Target;
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_engine::{Control, Job};
+use dyno_frontend::conductor::{self, AppliedPhases, RunPlan, choose_cores};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::run_directory::check_new;
+use dyno_frontend::{signals, summary, terminal};
 use dyno_record::Scale;
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
@@ -41,6 +41,8 @@ use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchLoad};
 use log::{LogLayout, PhaseLog};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+dyno_frontend::usage_errors!(SysbenchError);
 
 /// State that all phases need.
 struct SysbenchCommand<'a> {
@@ -179,7 +181,7 @@ impl SysbenchCommand<'_> {
         let (summary, closed, is_load) = (executed.summary, executed.closed, is_load(&executed.ended));
         let known = SummaryExtras { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
         if self.args.json || !(plan.config.faithful || is_load) {
-            report::show(&summary, known, self.args.json)?;
+            summary::show(&summary, known, self.args.json)?;
         } else {
             // The original's text has no place for the verdict, and an exit code needs words.
             summary.verdict.reasons.iter().filter(|reason| summary.verdict.is_asked(reason)).for_each(

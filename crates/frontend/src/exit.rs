@@ -1,21 +1,13 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
 use crate::{signals, terminal};
-use dyno_compat_bexhoma::plan::config::ConfigError;
-use dyno_compat_bexhoma::plan::flags::FlagError;
-use dyno_compat_pocdriver::setup::PrepareError;
-use dyno_compat_sysbench_mongodb::plan::SysbenchError;
-use dyno_compat_wsf::plan::ResolveError;
-use dyno_compat_wsf::plan::cases::CaseError;
-use dyno_compat_wsf::plan::lower::error::LowerError;
-use dyno_compat_wsf::plan::sets::SetError;
 use dyno_config::template::TemplateError;
 use dyno_config::tree::TreeError;
+use dyno_db::copies::database::DatabaseError;
 use dyno_db::target_error::TargetError;
 use dyno_db_mongodb::command_error::CommandError;
 use dyno_engine::RunError;
-use dyno_exchange::import::BadFile;
-use dyno_presets::ScaleError;
+use dyno_experiment::directory::DirectoryError;
 use dyno_rundir::ReadError;
 use dyno_types::Refused;
 use std::process::ExitCode;
@@ -81,6 +73,16 @@ impl Failure {
         Failure::Usage(error.to_string())
     }
 
+    /// A target that does not answer, in the words of an error.
+    pub fn unreachable(error: impl std::fmt::Display) -> Self {
+        Failure::Unreachable(error.to_string())
+    }
+
+    /// An error of dyno or of the system, in its words.
+    pub fn internal(error: impl std::fmt::Display) -> Self {
+        Failure::Internal(error.to_string())
+    }
+
     /// A directory that cannot be made: wrong usage where it is there already.
     pub fn of_new_directory(error: std::io::Error) -> Self {
         match error.kind() {
@@ -127,16 +129,6 @@ impl From<CommandError> for Failure {
     }
 }
 
-impl From<PrepareError> for Failure {
-    fn from(error: PrepareError) -> Self {
-        match error {
-            PrepareError::Refused(refused) => refused.into(),
-            PrepareError::Command(error) => error.into(),
-            PrepareError::Run(error) => error.into(),
-        }
-    }
-}
-
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
@@ -150,31 +142,34 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Input errors: always exit code 2 (wrong usage).
-macro_rules! usage {
+impl From<DirectoryError> for Failure {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::Io { .. } => Failure::Internal(error.to_string()),
+            error => Failure::usage(error),
+        }
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        Failure::Unreachable(error.to_string())
+    }
+}
+
+/// Makes errors of input end with exit code 2 (wrong usage).
+#[macro_export]
+macro_rules! usage_errors {
     ($($error:ty),* $(,)?) => {
-        $(impl From<$error> for Failure {
+        $(impl From<$error> for $crate::exit::Failure {
             fn from(error: $error) -> Self {
-                Failure::usage(error)
+                $crate::exit::Failure::usage(error)
             }
         })*
     };
 }
 
-usage!(
-    BadFile,
-    CaseError,
-    ConfigError,
-    FlagError,
-    LowerError,
-    ReadError,
-    ResolveError,
-    ScaleError,
-    SetError,
-    SysbenchError,
-    TemplateError,
-    TreeError,
-);
+usage_errors!(ReadError, TemplateError, TreeError);
 
 /// A document of dyno's own that has no JSON. Files that are read say which they are.
 impl From<serde_json::Error> for Failure {

@@ -1,10 +1,10 @@
 //! The reports while the load runs, and the log file.
 
-use crate::exit::Failure;
-use crate::terminal;
-use dyno_compat_pocdriver::plan::args::PocArgs;
-use dyno_compat_pocdriver::report::{PocTick, csv, csv_head, interval, original_csv, summary};
+use crate::plan::args::PocArgs;
+use crate::report::{PocTick, csv, csv_head, interval, original_csv, summary};
 use dyno_engine::Job;
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, PhaseProgress};

@@ -1,8 +1,8 @@
 //! Why a command of YCSB's could not be carried out.
 
-use crate::exit::Failure;
-use dyno_compat_ycsb::plan::error::YcsbError;
+use crate::plan::error::YcsbError;
 use dyno_config::settings::BadSetting;
+use dyno_frontend::exit::Failure;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]

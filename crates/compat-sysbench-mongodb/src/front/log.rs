@@ -1,9 +1,9 @@
 //! The console, the log file and the table: every line goes where the original writes it.
 
-use crate::exit::Failure;
-use crate::terminal;
-use dyno_compat_sysbench_mongodb::report::console::{ReportedStage, Reporter, Tick};
+use crate::report::console::{ReportedStage, Reporter, Tick};
 use dyno_engine::Job;
+use dyno_frontend::exit::Failure;
+use dyno_frontend::terminal;
 use dyno_record::Totals;
 use dyno_rundir::files;
 use dyno_rundir::schema::Phase;

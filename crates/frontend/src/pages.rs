@@ -143,13 +143,10 @@ pub fn leave(path: &Path) -> Option<Vec<DiagnosisFinding>> {
     Material::read(path).and_then(both).map_err(|error| warn(path, &error)).ok()
 }
 
-/// Leaves the same in an experiment's directory.
-pub fn leave_experiment(path: &Path) {
+/// Leaves the same in an experiment's directory; `price` as in [`Material::html`].
+pub fn leave_experiment(path: &Path, price: Option<f64>) {
     let both = |dir: ExperimentDir| {
-        write(
-            &path.join("report.html"),
-            &experiment_page(&dir, dyno_compat_bexhoma::catalogue::price(path), &searched(path)),
-        )?;
+        write(&path.join("report.html"), &experiment_page(&dir, price, &searched(path)))?;
         write(&path.join("summary.md"), &markdown::of_experiment(&dir))
     };
     if let Err(error) = ExperimentDir::open(path).map_err(Failure::from).and_then(both) {

@@ -3,16 +3,16 @@
 use super::ToolArgs;
 use super::load::{AppliedLoad, Load, say};
 use super::statsd::StatsdReceiver;
-use crate::exit::{Exit, Failure};
-use crate::run_directory::check_new;
-use crate::{signals, terminal};
-use dyno_compat_redis_tools::memtier::{
+use crate::memtier::{
     MemtierRun, Parsed, RequestSecond, RequestTotals, RunSecond, Settings, Staircase, TableRow, Verified,
     client_files, hdr_files, help, json, load, parse, progress, records, report, rows, verification,
     verification_report,
 };
 use dyno_config::settings::DRAWN;
 use dyno_engine::{Control, Job, LateUsers};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::run_directory::check_new;
+use dyno_frontend::{signals, terminal};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Setting};

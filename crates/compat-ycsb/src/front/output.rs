@@ -1,15 +1,15 @@
 //! Results that are left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
 
 use super::trouble::Trouble;
-use crate::exit::{Exit, Failure};
-use crate::terminal;
-use dyno_compat_ycsb::plan::Mode;
-use dyno_compat_ycsb::report::exporter::Exporter;
-use dyno_compat_ycsb::report::line::{Line, ReportNumber};
-use dyno_compat_ycsb::report::metrics::Metrics;
-use dyno_compat_ycsb::report::render::{Overall, raw_notices, report, write_raw};
-use dyno_compat_ycsb::work::YcsbWork;
+use crate::plan::Mode;
+use crate::report::exporter::Exporter;
+use crate::report::line::{Line, ReportNumber};
+use crate::report::metrics::Metrics;
+use crate::report::render::{Overall, raw_notices, report, write_raw};
+use crate::work::YcsbWork;
 use dyno_config::settings::BadSetting;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_rundir::schema::{Reason, Status, Summary, Trust};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};

@@ -1,12 +1,12 @@
 //! The closed economy's validation: when the run has ended, every account is read once and the money counted.
 
 use super::output::say;
-use crate::exit::Failure;
-use crate::signals;
-use dyno_compat_ycsb::report::line::{Line, ReportNumber};
-use dyno_compat_ycsb::work::YcsbWork;
+use crate::report::line::{Line, ReportNumber};
+use crate::work::YcsbWork;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
+use dyno_frontend::exit::Failure;
+use dyno_frontend::signals;
 use dyno_session::session::EndedPhase;
 use dyno_types::Outcome;
 use dyno_workload::ycsb::Audit;

@@ -2,13 +2,13 @@
 
 use super::ToolArgs;
 use super::load::{AppliedLoad, Load, settings_of};
-use crate::exit::{Exit, Failure};
-use crate::{signals, terminal};
-use dyno_compat_redis_tools::redis_benchmark::{
+use crate::redis_benchmark::{
     BenchmarkPlan, ParsedCommandLine, Program, Ran, Test, TestProgress as Going, head, parse, progress,
     report, tail, width_of_progress,
 };
 use dyno_engine::{Control, Job};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{signals, terminal};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::schema::{Phase, Reason};
 use dyno_session::session::{Observer, PhaseProgress};

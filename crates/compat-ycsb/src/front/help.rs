@@ -1,7 +1,7 @@
 //! The usage text of `dyno ycsb`.
 
-use dyno_compat_ycsb::bindings::Binding;
-use dyno_compat_ycsb::known;
+use crate::bindings::Binding;
+use crate::known;
 use std::fmt::Write;
 
 const USAGE: &str = "\

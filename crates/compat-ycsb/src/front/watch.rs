@@ -5,13 +5,13 @@
 //! intervals of `status.interval`. An interval ends when the wall clock says so, so that the part of a second
 //! at the end of a run belongs to the line at the end.
 
-use crate::terminal;
-use dyno_compat_ycsb::report::hdrfiles::{HdrFileError, HdrFiles};
-use dyno_compat_ycsb::report::metrics::{Metrics, metrics};
-use dyno_compat_ycsb::report::options::{Interval, MeasurementOptions};
-use dyno_compat_ycsb::report::status::{StatusLines, StatusProgress as Where, local_zone};
-use dyno_compat_ycsb::work::YcsbWork;
+use crate::report::hdrfiles::{HdrFileError, HdrFiles};
+use crate::report::metrics::{Metrics, metrics};
+use crate::report::options::{Interval, MeasurementOptions};
+use crate::report::status::{StatusLines, StatusProgress as Where, local_zone};
+use crate::work::YcsbWork;
 use dyno_engine::Job;
+use dyno_frontend::terminal;
 use dyno_record::{Scale, Totals};
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, PhaseProgress};

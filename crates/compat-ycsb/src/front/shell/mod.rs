@@ -9,19 +9,19 @@
 mod content;
 
 use super::trouble::Trouble;
-use crate::conductor::warn_of_missing;
-use crate::exit::{Exit, Failure};
-use crate::signals;
-use crate::terminal;
+use crate::bindings::BindingTarget;
+use crate::bindings::{resolve, take_environment};
+use crate::plan::YcsbCommand;
+use crate::report::return_code::ReturnCode;
 use content::{Once, ShellContent, Typed};
-use dyno_compat_ycsb::bindings::BindingTarget;
-use dyno_compat_ycsb::bindings::{resolve, take_environment};
-use dyno_compat_ycsb::plan::YcsbCommand;
-use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::PropertySettings;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, RunError};
+use dyno_frontend::conductor::warn_of_missing;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::signals;
+use dyno_frontend::terminal;
 use dyno_record::Scale;
 use dyno_types::limits::SCAN_RECORDS;
 use dyno_types::{Content, Outcome, Verb};

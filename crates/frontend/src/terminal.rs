@@ -14,6 +14,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+/// True if results are to have all details.
+static DETAILS: AtomicBool = AtomicBool::new(false);
+
+/// Has results shown with all details, or not.
+pub fn show_details(all: bool) {
+    DETAILS.store(all, Ordering::Relaxed);
+}
+
+/// Returns whether results are to have all details.
+pub fn has_details() -> bool {
+    DETAILS.load(Ordering::Relaxed)
+}
+
 /// Returns whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
     terminal

@@ -9,16 +9,12 @@
 mod sample;
 mod watch;
 
-use crate::conductor::{self, AppliedPhases, RunPlan, choose_cores};
-use crate::exit::{Exit, Failure};
-use crate::run_directory::check_new;
-use crate::work::CALLER;
-use crate::{signals, terminal};
+use crate::Caller;
+use crate::plan::args::PocArgs;
+use crate::plan::forms::effective;
+use crate::setup::{PrepareError, prepare};
+use crate::work::PocWork;
 use clap::ArgMatches;
-use dyno_compat_pocdriver::plan::args::PocArgs;
-use dyno_compat_pocdriver::plan::forms::effective;
-use dyno_compat_pocdriver::setup::prepare;
-use dyno_compat_pocdriver::work::PocWork;
 use dyno_config::experiment::{Experiment, Stamps};
 use dyno_config::settings::DRAWN;
 use dyno_config::values::Span;
@@ -26,6 +22,10 @@ use dyno_databases::registry;
 use dyno_db::target::{OpenTarget, Target};
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_engine::{Control, Job, Pacing};
+use dyno_frontend::conductor::{self, AppliedPhases, RunPlan, choose_cores};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::run_directory::check_new;
+use dyno_frontend::{signals, terminal};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
@@ -37,6 +37,19 @@ use dyno_workload::pocdriver::PocConfig;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use watch::PocWatch;
+
+impl From<PrepareError> for Failure {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::Refused(refused) => refused.into(),
+            PrepareError::Command(error) => error.into(),
+            PrepareError::Run(error) => error.into(),
+        }
+    }
+}
+
+/// Functions of this program that the load uses.
+pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::interrupted };
 
 const SECOND_NS: u64 = 1_000_000_000;
 

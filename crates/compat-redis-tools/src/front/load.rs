@@ -1,13 +1,13 @@
 //! Commands on a target, as one measured phase.
 
-use crate::conductor::{self, AppliedPhases, RunPlan, choose_cores};
-use crate::exit::{Exit, Failure};
-use crate::terminal;
 use dyno_config::experiment::{Arrivals, Experiment};
 use dyno_config::values::{Count, Span};
 use dyno_databases::registry;
 use dyno_db::target::{ClientDriver, Target};
 use dyno_engine::{Control, Job, LateUsers};
+use dyno_frontend::conductor::{self, AppliedPhases, RunPlan, choose_cores};
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Phase, Reason, Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;

@@ -1,7 +1,7 @@
 //! Arguments of `dyno sysbench-mongodb`.
 
+use crate::plan::resolve::Overrides;
 use clap::{Args, ValueEnum};
-use dyno_compat_sysbench_mongodb::plan::resolve::Overrides;
 use dyno_db::target::ClientDriver;
 use dyno_workload::sysbench_mongodb::Dialect;
 use std::path::PathBuf;
