@@ -2,10 +2,11 @@
 
 use crate::help::with_groups;
 use crate::options::{
-    CompletionsArgs, InitArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs,
-    SchemaArgs, SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
+    CompletionsArgs, InitArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, RunArgs, SampleArgs, SchemaArgs,
+    SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use dyno_frontend::experiment::ResumeArgs;
 use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
 use std::ffi::OsString;
 
@@ -75,10 +76,10 @@ pub enum CliCommand {
     #[command(disable_help_flag = true)]
     ValkeyBenchmark(dyno_compat_redis_tools::front::ToolArgs),
     /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
-    Wsf(Box<crate::wsf::WsfArgs>),
+    Wsf(Box<dyno_compat_wsf::front::WsfArgs>),
     /// Drop-in for bexhoma's ycsb on key-value stores; `dyno bexhoma --help` lists its flags
     #[command(disable_help_flag = true)]
-    Bexhoma(crate::bexhoma::BexhomaArgs),
+    Bexhoma(dyno_compat_bexhoma::front::BexhomaArgs),
     /// Print documents of a workload of one's own (YAML) and their size; nothing is sent
     Sample(SampleArgs),
     /// Print cells, order and duration of an experiment; nothing is touched

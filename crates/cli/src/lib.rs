@@ -1,7 +1,6 @@
 //! The dyno command: parses, runs, prints, and exits with a code that says how it went.
 
 mod args;
-mod bexhoma;
 mod compare;
 mod completions;
 mod derived_options;
@@ -13,12 +12,9 @@ mod grafana;
 mod help;
 mod import;
 mod json;
-mod junit;
 mod list;
-mod live;
 mod log;
 mod merge;
-mod metrics;
 mod options;
 mod price;
 mod prove;
@@ -30,16 +26,18 @@ mod selftest;
 mod serve;
 mod spec_args;
 mod top;
-mod work;
 mod worker;
-mod wsf;
 
-use dyno_compat_pocdriver::front::pocdriver;
+use dyno_compat_bexhoma::front as bexhoma;
+use dyno_compat_pocdriver::front::{CALLER, pocdriver};
 use dyno_compat_pocdriver::plan::forms::normal;
 use dyno_compat_redis_tools::front as redis_tools;
 use dyno_compat_sysbench_mongodb::front::sysbench_mongodb;
+use dyno_compat_wsf::front as wsf;
 use dyno_compat_ycsb::front::ycsb;
 use dyno_frontend::exit::Exit;
+use dyno_frontend::experiment as experiments;
+use dyno_frontend::program::{Program, set_program};
 use dyno_frontend::terminal;
 use std::process::ExitCode;
 
@@ -55,6 +53,12 @@ pub fn completions_of(shell: &str) -> Option<String> {
 
 /// The program.
 pub fn main() -> ExitCode {
+    set_program(Program {
+        read_work: |spec| dyno_worker::read_work(spec, CALLER),
+        continues: dyno_compat_wsf::folder::continues,
+        price: dyno_compat_bexhoma::catalogue::price,
+        list: list::list,
+    });
     completions::answer();
     dyno_worker::outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -113,9 +117,9 @@ pub fn main() -> ExitCode {
         args::CliCommand::Plan(options) => experiment::plan(&options),
         args::CliCommand::Presets(options) => experiment::list_presets(&options),
         args::CliCommand::Init(options) => experiment::init::init(&options),
-        args::CliCommand::Resume(options) => experiment::resume(&options),
-        args::CliCommand::List(options) => list::list(&options),
-        args::CliCommand::Status(options) => experiment::status(&options),
+        args::CliCommand::Resume(options) => experiments::resume(&options),
+        args::CliCommand::List(options) => list::list(&options.folder),
+        args::CliCommand::Status(options) => experiments::status(&options.dir, options.json),
         args::CliCommand::Stop(options) => list::stop(&options),
         args::CliCommand::Doctor(options) => doctor::doctor(&options),
         args::CliCommand::Grafana(options) => grafana::grafana(&options),

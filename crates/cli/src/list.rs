@@ -1,9 +1,10 @@
 //! `dyno list` and `dyno stop`: of runs, experiments and proofs.
 
-use crate::options::{ListArgs, StopArgs};
-use crate::{experiment, prove, serve};
+use crate::options::StopArgs;
+use crate::{prove, serve};
 use dyno_experiment::directory::read_record;
 use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::experiment;
 use dyno_frontend::run_directory::is_under_way;
 use dyno_frontend::terminal;
 use dyno_localhost::temporary::remove_abandoned;
@@ -13,13 +14,13 @@ use dyno_types::units::Rate;
 use std::path::{Path, PathBuf};
 
 /// `dyno list [FOLDER]`.
-pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
-    if let Err(error) = std::fs::read_dir(&args.folder) {
-        return Err(Failure::Usage(format!("{}: {error}", args.folder.display())));
+pub fn list(folder: &Path) -> Result<Exit, Failure> {
+    if let Err(error) = std::fs::read_dir(folder) {
+        return Err(Failure::Usage(format!("{}: {error}", folder.display())));
     }
-    let found = directories(&args.folder);
+    let found = directories(folder);
     if found.is_empty() {
-        terminal::note(&format!("no runs and no experiments in {}", args.folder.display()));
+        terminal::note(&format!("no runs and no experiments in {}", folder.display()));
     }
     for path in found {
         let line = match path.join("experiment.json").is_file() {

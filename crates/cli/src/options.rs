@@ -1,11 +1,11 @@
 //! Options of the commands that have no folder of their own, and those that several commands share.
 
-use crate::metrics::LiveArgs;
 use crate::spec_args::SpecArgs;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use dyno_config::server::ServerKind;
 use dyno_databases::{registry, spawn};
+use dyno_frontend::metrics::LiveArgs;
 use std::path::PathBuf;
 
 /// Data that a schema describes.
@@ -67,33 +67,6 @@ pub struct PresetsArgs {
     /// Divide data, cache and limits, where the preset can be scaled
     #[arg(long, value_name = "N")]
     pub scale: Option<u32>,
-}
-
-/// `dyno resume`.
-#[derive(Clone, Debug, Args)]
-pub struct ResumeArgs {
-    /// The experiment's directory
-    pub dir: PathBuf,
-    /// Make the runs that failed again, too
-    #[arg(long)]
-    pub failed: bool,
-    /// Make the runs that are invalid again, too
-    #[arg(long)]
-    pub invalid: bool,
-    #[command(flatten)]
-    pub live: LiveArgs,
-    /// Write the results of all runs as JUnit XML, as CI systems read tests
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// A value that held a secret when the experiment began, given again: secrets are not kept
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
-    /// Print the table as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Print no progress
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// `dyno list`.

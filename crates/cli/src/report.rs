@@ -143,7 +143,7 @@ fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<
             &dyno_frontend::highest_rate::searched(&args.dir),
         ),
         Own::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
-        Own::Text | Own::Json => crate::experiment::table_of(&args.dir, price, own == Own::Json)?,
+        Own::Text | Own::Json => dyno_frontend::experiment::table_of(&args.dir, price, own == Own::Json)?,
     };
     pages::put(&made, args.out.as_deref())?;
     Ok(Exit::Ok)

@@ -1,6 +1,7 @@
 //! bexhoma: its command line and configuration as experiments.
 
 pub mod catalogue;
+pub mod front;
 pub mod plan;
 pub mod promql;
 

@@ -1,6 +1,7 @@
 //! The Workload Services Framework: its cases and variables as experiments, and the logs that it leaves.
 
 pub mod folder;
+pub mod front;
 pub mod plan;
 pub mod report;
 

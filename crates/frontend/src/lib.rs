@@ -2,9 +2,15 @@
 //! codes, the conductor of a run, its directory and its reports.
 
 pub mod conductor;
+pub mod environment;
 pub mod exit;
+pub mod experiment;
 pub mod highest_rate;
+pub mod junit;
+pub mod live;
+pub mod metrics;
 pub mod pages;
+pub mod program;
 pub mod run_directory;
 pub mod signals;
 pub mod summary;

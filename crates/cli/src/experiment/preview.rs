@@ -1,12 +1,11 @@
 //! `dyno plan FILE`: cells, order and duration, without touching anything.
 
-use super::preflight::Findings;
-use super::watch::time;
-use super::{planned, text_of};
+use super::text_of;
 use crate::options::{PlanArgs, PresetsArgs};
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::experiment::estimate::estimate_duration;
 use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::experiment::{Findings, manifests, planned, time};
 use dyno_frontend::terminal;
 use dyno_presets::Preset;
 use dyno_types::secret::conceal_json;
@@ -28,7 +27,7 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     findings.missing().iter().for_each(|words| terminal::note(words));
     findings.warn();
     if let Some(folder) = &args.manifests {
-        super::manifests::write(&plan, folder)?;
+        manifests::write(&plan, folder)?;
     }
     match findings.refusal() {
         // A plan for another machine can be looked at all the same.

@@ -7,7 +7,7 @@ mod listing;
 mod pending_pages;
 mod served_directory;
 
-use crate::{compare, experiment};
+use crate::compare;
 use auth::AuthRules;
 use clap::Args;
 use dyno_frontend::exit::{Exit, Failure};
@@ -377,7 +377,7 @@ impl Site {
         if let Err(error) = self.directory.survey(&path) {
             return failed(422, &error.to_string());
         }
-        match experiment::ask_to_stop(&path) {
+        match dyno_frontend::experiment::ask_to_stop(&path) {
             Ok(true) => {
                 terminal::note(&format!("{name}: asked to stop"));
                 Response::see("/")
