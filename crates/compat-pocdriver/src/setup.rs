@@ -9,8 +9,8 @@ use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_db_mongodb::command_error::CommandError;
 use dyno_engine::RunError;
 use dyno_session::dataset_check::{DOCUMENTS, same_documents};
-use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
+use dyno_types::{RefusalCode, Refused};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
 use dyno_workload::ycsb::BadProperty;
 
@@ -33,7 +33,11 @@ pub enum PrepareError {
 
 /// Names the property of the workload that cannot be.
 pub fn refused(bad: BadProperty) -> Refused {
-    Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+    Refused::new(
+        RefusalCode::BadValue,
+        &bad.key,
+        format!("{} {}: expected {}", bad.key, bad.value, bad.expected),
+    )
 }
 
 /// State of the collections when the load begins.
@@ -67,13 +71,18 @@ pub fn prepare(
     if args.stop_balancer {
         if router.is_none() {
             let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
-            return Err(Refused(words.into()).into());
+            return Err(Refused::new(RefusalCode::Unsupported, "--stop-balancer", words).into());
         }
         ready.balancer =
             MongoAdmin::from_target(opened).map(|admin| Balancer::stop(admin, caller)).transpose()?;
     }
     if args.fulltext && admin.is_none() {
-        return Err(Refused("--fulltext: the target has no text indexes".into()).into());
+        return Err(Refused::new(
+            RefusalCode::Unsupported,
+            "--fulltext",
+            "--fulltext: the target has no text indexes",
+        )
+        .into());
     }
     for collection in content.collections() {
         if args.empty {

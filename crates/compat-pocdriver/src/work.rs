@@ -4,6 +4,7 @@ use crate::Caller;
 use crate::plan::args::PocArgs;
 use crate::plan::forms::normal;
 use crate::setup::{self, PrepareError};
+use clap::error::ErrorKind;
 use clap::{Args, Command, FromArgMatches};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::values::Span;
@@ -12,9 +13,10 @@ use dyno_engine::{Control, End, Job, Pacing, RunError};
 use dyno_session::work::users::part_of_users;
 use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::limits::DRAIN_NS;
-use dyno_types::{Content, Outcome, Refused};
+use dyno_types::{Content, Outcome, RefusalCode, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
+use dyno_workload::ycsb::BadProperty;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,12 +42,16 @@ struct MeasuredParts {
     whole: bool,
 }
 
-fn refused(failure: &dyn Display) -> Refused {
-    Refused(format!("workload.pocdriver: {failure}"))
+/// The key of an experiment that has the flags.
+const KEY: &str = "workload.pocdriver";
+
+fn refuse_flags(code: RefusalCode, failure: &dyn Display) -> Refused {
+    Refused::new(code, KEY, format!("{KEY}: {failure}"))
 }
 
-fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
-    Refused(format!("workload.pocdriver: {} {}: expected {}", bad.key, bad.value, bad.expected))
+fn bad(bad: BadProperty) -> Refused {
+    let BadProperty { key, value, expected } = bad;
+    refuse_flags(RefusalCode::BadValue, &format_args!("{key} {value}: expected {expected}"))
 }
 
 /// Flags that are not understood.
@@ -54,6 +60,16 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
 pub struct BadFlags(#[from] clap::Error);
 
 impl BadFlags {
+    /// Returns the kind of the refusal.
+    fn refusal_code(&self) -> RefusalCode {
+        match self.0.kind() {
+            ErrorKind::UnknownArgument => RefusalCode::UnknownName,
+            ErrorKind::ArgumentConflict => RefusalCode::Conflict,
+            ErrorKind::MissingRequiredArgument => RefusalCode::Missing,
+            _ => RefusalCode::BadValue,
+        }
+    }
+
     /// Says it without the usage.
     fn first_line(&self) -> String {
         let words = self.0.to_string();
@@ -71,6 +87,15 @@ pub fn parse(flags: &str, warn: fn(&str)) -> Result<PocArgs, BadFlags> {
     let words = ["dyno", "pocdriver"].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
     let words = normal(words, warn).into_iter().skip(2);
     Ok(PocArgs::from_arg_matches(&command.try_get_matches_from(words)?)?)
+}
+
+fn code_of(error: &PrepareError) -> RefusalCode {
+    match error {
+        PrepareError::Refused(refused) | PrepareError::Run(RunError::Refused(refused)) => {
+            refused.refusal_code()
+        }
+        _ => RefusalCode::Unsupported,
+    }
 }
 
 /// Says why a load could not be prepared, and whether that is the target's fault.
@@ -95,7 +120,7 @@ impl PocWork {
     /// # Errors
     /// The flag that is not understood, or that cannot be.
     pub fn read(spec: &Experiment, flags: &str, caller: Caller) -> Result<Self, Refused> {
-        let mut args = parse(flags, caller.warn).map_err(|why| refused(&why))?;
+        let mut args = parse(flags, caller.warn).map_err(|why| refuse_flags(why.refusal_code(), &why))?;
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
         match measure.concurrency() {
@@ -108,7 +133,7 @@ impl PocWork {
         measure.warmup.get_or_insert(Span(0));
         args.seed = Some(spec.run_seed());
         args.empty |= spec.phases.load.when == When::Always;
-        let config = args.config(NOW_MS).map_err(|e| refused(&e))?;
+        let config = args.config(NOW_MS).map_err(|why| refuse_flags(why.refusal_code(), &why))?;
         Self::of(spec, args, config, caller)
     }
 
@@ -155,7 +180,7 @@ impl Work for PocWork {
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let ready = setup::prepare(&self.args, &self.config, opened, self.caller)
-            .map_err(|error| refused(&words(&error)))?;
+            .map_err(|error| refuse_flags(code_of(&error), &words(&error)))?;
         Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }
 
@@ -181,9 +206,11 @@ impl Work for PocWork {
             return Ok(job.clone());
         }
         if total > threads {
-            return Err(Refused(format!(
-                "client.workers: {total}: expected 1 to {threads}, the number of users"
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "client.workers",
+                format!("client.workers: {total}: expected 1 to {threads}, the number of users"),
+            ));
         }
         let own = |n: u32| threads / total + u32::from(n < threads % total);
         let first = (0..index).map(own).sum::<u32>();

@@ -10,10 +10,12 @@ use dyno_engine::{Control, Job, RunError, share_of};
 use dyno_session::dataset_check::{DOCUMENTS, same_documents};
 use dyno_session::work::users::part_of_users;
 use dyno_session::work::{Prepared, Work, load_job, measured_job};
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, RefusalCode, Refused};
 use dyno_workload::sysbench_mongodb::{INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
+use dyno_workload::ycsb::BadProperty;
 use dyno_workload::{Frontier, Workload};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// The variable that names a configuration file.
@@ -27,8 +29,13 @@ pub struct SysbenchWork {
     must_load: bool,
 }
 
-fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
-    Refused(format!("workload.sysbench: {} {}: expected {}", bad.key, bad.value, bad.expected))
+fn refuse_variables(why: &dyn Display) -> Refused {
+    Refused::new(RefusalCode::BadValue, "workload.sysbench", format!("workload.sysbench: {why}"))
+}
+
+fn bad(bad: BadProperty) -> Refused {
+    let BadProperty { key, value, expected } = bad;
+    refuse_variables(&format_args!("{key} {value}: expected {expected}"))
 }
 
 impl SysbenchWork {
@@ -45,8 +52,7 @@ impl SysbenchWork {
             words.push(format!("SEED={}", spec.run_seed()));
         }
         let overrides = Overrides { dialect: None, faithful: false, independent: false };
-        let plan =
-            parse_named(&words, &overrides, 0).map_err(|e| Refused(format!("workload.sysbench: {e}")))?;
+        let plan = parse_named(&words, &overrides, 0).map_err(|e| refuse_variables(&e))?;
         Self::of(spec, plan)
     }
 
@@ -131,7 +137,7 @@ impl Work for SysbenchWork {
                 let words =
                     "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
                 let words = format!("{name} holds {count} documents, not {}: {words}", config.documents);
-                return Err(Refused(words).into());
+                return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into());
             }
             there += u32::from(count >= u64::from(config.documents));
         }
@@ -174,9 +180,11 @@ impl Work for SysbenchWork {
         let config = &self.plan.config;
         let users = config.writers as usize;
         if total > users {
-            return Err(Refused(format!(
-                "client.workers: {total}: expected 1 to {users}, the number of users"
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "client.workers",
+                format!("client.workers: {total}: expected 1 to {users}, the number of users"),
+            ));
         }
         let own = |n: usize| share_of(users, n, total) as u32;
         let mine = SysbenchConfig {

@@ -249,7 +249,7 @@ impl Work for YcsbWork {
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         if let Some(config) = &mut self.resume {
             config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
-            let blame = |bad| Refused(self.settings.blame_source(bad).to_string());
+            let blame = |bad| self.settings.blame_source(bad);
             self.workload = Arc::new(CoreWorkload::run(config).map_err(blame)?);
         }
         Ok(())

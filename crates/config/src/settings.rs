@@ -5,7 +5,7 @@
 //! mean the same, as in YCSB. Every refusal of a value ([`BadSetting`]) says where the value came from.
 
 use dyno_types::secret::{mask_value, remember_value};
-use dyno_types::suggest;
+use dyno_types::{RefusalCode, Refused, suggest};
 use dyno_workload::ycsb::BadProperty;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -192,6 +192,18 @@ pub struct BadSetting {
 }
 
 impl std::error::Error for BadSetting {}
+
+impl From<BadSetting> for Refused {
+    fn from(bad: BadSetting) -> Self {
+        let code = if bad.value.is_some() { RefusalCode::BadValue } else { RefusalCode::Missing };
+        let place = match &bad.source {
+            Source::Option { flag } => flag,
+            Source::File { path, .. } => path,
+            _ => &bad.key,
+        };
+        Refused::new(code, place, bad.to_string())
+    }
+}
 
 impl fmt::Display for BadSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

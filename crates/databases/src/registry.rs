@@ -8,8 +8,8 @@ use dyno_db_embedded::target as embedded;
 use dyno_db_memcached as memcached;
 use dyno_db_mongodb as mongodb;
 use dyno_db_redis as redis;
-use dyno_types::Refused;
 use dyno_types::secret::{mask_value, remember_value};
+use dyno_types::{RefusalCode, Refused};
 
 /// The databases, in the order of help and errors.
 pub static ALL: [&dyn Database; 13] = [
@@ -77,7 +77,9 @@ pub fn parse_for(uri: &str, client: ClientDriver) -> Result<Box<dyn Target>, Ref
     }
     remember_value("target", uri);
     let official = ALL.iter().find_map(|database| database.parse_official(uri));
-    official.unwrap_or_else(|| Err(Refused("no database has an official driver".into())))
+    official.unwrap_or_else(|| {
+        Err(Refused::new(RefusalCode::NotBuilt, "client.driver", "no database has an official driver"))
+    })
 }
 
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
@@ -88,7 +90,11 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
     let known: Vec<String> = schemes().map(|one| format!("{}:", one.name)).collect();
     let shown = mask_value("target", uri);
-    Refused(format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")))
+    Refused::new(
+        RefusalCode::UnknownName,
+        "target",
+        format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")),
+    )
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
 use dyno_types::limits::SIM_SERVERS;
 use dyno_types::units::parse_duration_ns;
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, RefusalCode, Refused};
 use std::sync::Arc;
 
 /// The simulated server.
@@ -70,9 +70,17 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     let query = uri.split_once('?').map_or("", |(_, q)| q);
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let bad = |expected: &str| Refused(format!("sim: option {key}={value}: expected {expected}"));
-        let duration =
-            |v: &str| parse_duration_ns(v, 1_000).map_err(|e| Refused(format!("sim: option {key}: {e}")));
+        let bad = |expected: &str| {
+            Refused::new(
+                RefusalCode::BadValue,
+                key,
+                format!("sim: option {key}={value}: expected {expected}"),
+            )
+        };
+        let duration = |v: &str| {
+            parse_duration_ns(v, 1_000)
+                .map_err(|e| Refused::new(RefusalCode::BadValue, key, format!("sim: option {key}: {e}")))
+        };
         match key {
             // Without a service time simulated operations would not let time pass.
             "service" => match duration(value)? {
@@ -106,10 +114,14 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
             }
             "seed" => options.seed = value.parse().map_err(|_| bad("a whole number"))?,
             _ => {
-                return Err(Refused(format!(
-                    "sim: unknown option {key:?}; known: service, distribution, capacity, growth, stall, client_stall, \
+                return Err(Refused::new(
+                    RefusalCode::UnknownName,
+                    key,
+                    format!(
+                        "sim: unknown option {key:?}; known: service, distribution, capacity, growth, stall, client_stall, \
                      seed"
-                )));
+                    ),
+                ));
             }
         }
     }

@@ -3,7 +3,7 @@
 use dyno_db::probe::Stop;
 use dyno_db::target::{Database, OpenTarget, Scheme, Target};
 use dyno_db::target_error::TargetError;
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, RefusalCode, Refused};
 use std::sync::Arc;
 
 /// Servers that dyno starts.
@@ -37,6 +37,7 @@ impl Target for Unstarted {
     }
 
     fn open(&self, _content: Arc<dyn Content>, _stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
-        Err(Refused(format!("spawn:{} must be started first", self.0)).into())
+        Err(Refused::new(RefusalCode::Missing, "target", format!("spawn:{} must be started first", self.0))
+            .into())
     }
 }

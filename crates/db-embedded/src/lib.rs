@@ -35,7 +35,7 @@ pub mod uri;
 pub mod wiredtiger;
 
 use basic::Sink;
-use dyno_types::{Content, Refused, Store};
+use dyno_types::{Content, RefusalCode, Refused, Store};
 use kind::StoreKind;
 use std::sync::Arc;
 use uri::StoreUri;
@@ -72,17 +72,21 @@ pub fn open_with_sink(
         return Err(unknown_scheme(&uri.scheme));
     };
     if let Some(words) = kind.describe_missing() {
-        return Err(Refused(words));
+        return Err(Refused::new(RefusalCode::NotBuilt, kind.scheme, words));
     }
     if content.table().is_empty() {
-        return Err(Refused("the workload's table has no name: give it one, such as usertable".to_owned()));
+        return Err(Refused::new(
+            RefusalCode::Missing,
+            "table",
+            "the workload's table has no name: give it one, such as usertable",
+        ));
     }
     if let (Some(shape), false) = (content.shapes().first(), kind.scheme != "basic") {
         let why = format!(
             "{}: it has no documents and cannot do {:?}; sqlite: and redb: can",
             kind.scheme, shape.name
         );
-        return Err(Refused(why));
+        return Err(Refused::new(RefusalCode::Unsupported, "", why));
     }
     let given = options::GivenOptions::check(&uri, kind.options)?;
     match kind.scheme {
@@ -134,5 +138,9 @@ pub fn check(uri: &str) -> Result<(), Refused> {
 fn unknown_scheme(scheme: &str) -> Refused {
     let forms: Vec<&str> = KINDS.iter().map(|kind| kind.form).collect();
     let hint = options::nearest(scheme, KINDS.iter().map(|kind| kind.scheme));
-    Refused(format!("{scheme:?} is not an embedded store{hint}; accepted: {}", forms.join(", ")))
+    Refused::new(
+        RefusalCode::UnknownName,
+        scheme,
+        format!("{scheme:?} is not an embedded store{hint}; accepted: {}", forms.join(", ")),
+    )
 }

@@ -3,7 +3,7 @@
 
 use crate::uri::StoreUri;
 use dyno_types::units::parse_duration_ns;
-use dyno_types::{Refused, suggest};
+use dyno_types::{RefusalCode, Refused, suggest};
 use std::fmt::Write;
 
 /// One option of a store's URI.
@@ -47,14 +47,18 @@ impl<'a> GivenOptions<'a> {
         for (i, (name, _)) in uri.options.iter().enumerate() {
             if !specs.iter().any(|spec| spec.name == name) {
                 let hint = nearest(name, specs.iter().map(|spec| spec.name));
-                return Err(Refused(format!(
-                    "{}: unknown option {name:?}{hint}; {}",
-                    uri.scheme,
-                    accepted(specs)
-                )));
+                return Err(Refused::new(
+                    RefusalCode::UnknownName,
+                    name,
+                    format!("{}: unknown option {name:?}{hint}; {}", uri.scheme, accepted(specs)),
+                ));
             }
             if uri.options[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Refused(format!("{}: option {name:?} is given twice", uri.scheme)));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    name,
+                    format!("{}: option {name:?} is given twice", uri.scheme),
+                ));
             }
         }
         Ok(GivenOptions { uri, specs })
@@ -67,10 +71,14 @@ impl<'a> GivenOptions<'a> {
 
     fn bad_value(&self, name: &str, value: &str, hint: &str) -> Refused {
         let values = self.specs.iter().find(|spec| spec.name == name).map_or("", |spec| spec.values);
-        Refused(format!(
-            "{}: option {name}={value} is not accepted{hint}; accepted: {name}={values}",
-            self.uri.scheme
-        ))
+        Refused::new(
+            RefusalCode::BadValue,
+            name,
+            format!(
+                "{}: option {name}={value} is not accepted{hint}; accepted: {name}={values}",
+                self.uri.scheme
+            ),
+        )
     }
 
     /// One of several words; the first of `choices` is the default.

@@ -1,7 +1,7 @@
 //! The URI of a store, taken apart: scheme, path, options. What the options mean is `options`' and the stores'
 //! affair; nothing here touches the file system except `StoreUri::create_file`, which the stores call.
 
-use dyno_types::{Refused, percent};
+use dyno_types::{RefusalCode, Refused, percent};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStringExt;
@@ -22,7 +22,9 @@ impl StoreUri {
     /// Takes `text` apart. `sqlite:a/b`, `sqlite:/a/b` and `sqlite:///a/b` are understood; a `?` that belongs to the
     /// path is written `%3F`, a `%` is written `%25`.
     pub fn parse(text: &str) -> Result<Self, Refused> {
-        let bad = |why: &str| Refused(format!("{text:?} is not a store's URI: {why}"));
+        let bad = |why: &str| {
+            Refused::new(RefusalCode::BadValue, "", format!("{text:?} is not a store's URI: {why}"))
+        };
         let (scheme, rest) = text
             .split_once(':')
             .ok_or_else(|| bad("expected SCHEME:PATH?name=value, such as sqlite:bench.db?journal=wal"))?;
@@ -54,7 +56,11 @@ impl StoreUri {
     pub(crate) fn has_path(&self) -> Result<(), Refused> {
         let scheme = &self.scheme;
         match self.path.as_os_str().is_empty() {
-            true => Err(Refused(format!("{scheme}: no path given; expected {scheme}:PATH?name=value"))),
+            true => Err(Refused::new(
+                RefusalCode::Missing,
+                "",
+                format!("{scheme}: no path given; expected {scheme}:PATH?name=value"),
+            )),
             false => Ok(()),
         }
     }
@@ -63,14 +69,23 @@ impl StoreUri {
     pub(crate) fn required_path(&self) -> Result<PathBuf, Refused> {
         self.has_path()?;
         let scheme = &self.scheme;
-        let path = std::path::absolute(&self.path)
-            .map_err(|error| Refused(format!("{scheme}: {}: {error}", self.path.display())))?;
+        let path = std::path::absolute(&self.path).map_err(|error| {
+            Refused::new(
+                RefusalCode::BadFile,
+                self.path.display().to_string(),
+                format!("{scheme}: {}: {error}", self.path.display()),
+            )
+        })?;
         match path.parent() {
-            Some(parent) if !parent.is_dir() => Err(Refused(format!(
-                "{scheme}: cannot create {}: there is no directory {}; create it first",
-                path.display(),
-                parent.display()
-            ))),
+            Some(parent) if !parent.is_dir() => Err(Refused::new(
+                RefusalCode::BadFile,
+                parent.display().to_string(),
+                format!(
+                    "{scheme}: cannot create {}: there is no directory {}; create it first",
+                    path.display(),
+                    parent.display()
+                ),
+            )),
             _ => Ok(path),
         }
     }
@@ -84,7 +99,11 @@ impl StoreUri {
 
     /// The refusal for a path that cannot be opened.
     pub(crate) fn cannot_open(&self, path: &Path, why: &dyn std::fmt::Display) -> Refused {
-        Refused(format!("{}: cannot open {} for reading and writing: {why}", self.scheme, path.display()))
+        Refused::new(
+            RefusalCode::BadFile,
+            path.display().to_string(),
+            format!("{}: cannot open {} for reading and writing: {why}", self.scheme, path.display()),
+        )
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn source(
                     text = told;
                     ReadStatus::Done
                 }
-                Err(refused) => ReadStatus::Refused(refused.0),
+                Err(refused) => ReadStatus::Refused(refused.to_string()),
             }
         })?;
         Ok(text)

@@ -5,7 +5,7 @@ use dyno_db::copies::database::DatabaseError;
 use dyno_db::probe::{ResolveError, Unreached};
 use dyno_engine::RunError;
 use dyno_types::bson::NotBson;
-use dyno_types::{Outcome, Refused};
+use dyno_types::{Outcome, RefusalCode, Refused};
 
 /// Why a command was not done.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +74,9 @@ impl From<CommandError> for RunError {
 
 impl From<CommandError> for Refused {
     fn from(error: CommandError) -> Self {
-        Refused(error.to_string())
+        match error {
+            CommandError::Options(refused) => refused,
+            other => Refused::new(RefusalCode::Unsupported, "", other.to_string()),
+        }
     }
 }

@@ -15,11 +15,12 @@ use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::records::Records;
 use dyno_db::copies::sent::Sent;
 use dyno_db::probe::resolve_address;
+use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
-use dyno_types::Refused;
 use dyno_types::address::Address;
 use dyno_types::bson::{self, kind};
 use dyno_types::mongod::MongodVersion;
+use dyno_types::{RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -56,7 +57,10 @@ impl MongoSet {
     /// # Errors
     /// DNS has no seeds for the options, or TLS cannot be made ready.
     pub fn from_options(options: MongoOptions) -> Result<Self, Refused> {
-        let options = crate::dns::seeds(options).map_err(|error| Refused(error.to_string()))?;
+        let options = crate::dns::seeds(options).map_err(|error| match error {
+            TargetError::Refused(refused) => refused,
+            TargetError::Unreachable(words) => Refused::new(RefusalCode::BadValue, "", words),
+        })?;
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         Ok(MongoSet {
             options: Arc::new(options),

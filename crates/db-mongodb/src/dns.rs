@@ -39,7 +39,14 @@ fn listed(text: &str) -> Result<Vec<SocketAddr>, TargetError> {
     let server = |one: &str| {
         let one = one.trim();
         let address = one.parse().or_else(|_| one.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53)));
-        address.map_err(|_| dyno_types::Refused(format!("{SERVERS}={text}: expected address[:port]")).into())
+        address.map_err(|_| {
+            dyno_types::Refused::new(
+                dyno_types::RefusalCode::BadValue,
+                SERVERS,
+                format!("{SERVERS}={text}: expected address[:port]"),
+            )
+            .into()
+        })
     };
     text.split(',').map(server).collect()
 }
@@ -67,7 +74,7 @@ fn look_up(options: MongoOptions, servers: &[SocketAddr]) -> Result<MongoOptions
     let texts = ask(servers, &host, Rtype::TXT).and_then(|answer| read_texts(&answer));
     let texts = texts.map_err(|why| failed(&host, why))?;
     // Errors in the records are no fault of the command line.
-    options.with_records(hosts, &texts).map_err(|refused| TargetError::Unreachable(refused.0))
+    options.with_records(hosts, &texts).map_err(|refused| TargetError::Unreachable(refused.to_string()))
 }
 
 /// Why DNS has no records to go by.

@@ -39,7 +39,7 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
     let own = options.clone();
     let greet = move |line: &mut ProbeConnection| {
         let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
-        let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.0))?;
+        let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.to_string()))?;
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut number = 0;

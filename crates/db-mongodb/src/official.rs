@@ -5,7 +5,7 @@ use crate::official_driver::{DRIVER, Official, OfficialFailure, OfficialOptions,
 use crate::protocol::ServerError;
 use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
-use dyno_types::{Content, Outcome, Refused};
+use dyno_types::{Content, Outcome, RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,9 @@ impl OfficialTarget {
     pub(crate) fn deployment(&self) -> Result<Arc<OfficialDeployment>, TargetError> {
         let opened = Official::open(&self.0);
         let official = opened.map_err(|failure| match failure.outcome {
-            Outcome::BadRequest => TargetError::Refused(Refused(failure.words)),
+            Outcome::BadRequest => {
+                TargetError::Refused(Refused::new(RefusalCode::BadValue, "", failure.words))
+            }
             _ => TargetError::Unreachable(format!("{}: {}", self.redacted(), failure.words)),
         })?;
         Ok(Arc::new(OfficialDeployment { official: Arc::new(official), database: self.0.database.clone() }))

@@ -257,7 +257,7 @@ fn ask(
 ) -> Result<ProbeAnswer, ProbeFailure> {
     let driver =
         MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single_server(endpoint.clone()));
-    let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.0))?;
+    let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.to_string()))?;
     let mut facts = MongoFacts::default();
     let mut opening = Vec::new();
     driver.hello(0, 0, &mut opening);

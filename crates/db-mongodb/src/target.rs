@@ -15,7 +15,7 @@ use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::address::Address;
 use dyno_types::bson::{self, kind};
-use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_types::{Content, Endpoint, RefusalCode, Refused, Verb};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,16 +187,20 @@ impl OpenTarget for OpenMongo {
         let writes = verbs.iter().any(|verb| verb.changes_data());
         if let (Some(role), true) = (self.deployment.member_without_writes(), writes) {
             let (host, set) = (&self.deployment.endpoints[0], self.facts.get("replica_set").unwrap_or("?"));
-            return Err(Refused(format!(
-                "{host} is {role} of replica set {set:?} and takes no writes; replicaSet={set} in the URI finds the primary \
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "replicaSet",
+                format!(
+                    "{host} is {role} of replica set {set:?} and takes no writes; replicaSet={set} in the URI finds the primary \
                  (directConnection=true, or one host without replicaSet, speaks to this member alone)"
-            )));
+                ),
+            ));
         }
         let transaction = content.shapes().iter().find(|shape| shape.action.ends_transaction());
         if let (Some(_), None, false) = (transaction, self.facts.get("replica_set"), self.facts.is_router()) {
             let why =
                 "transactions of several documents need a replica set or a router; this is a single server";
-            return Err(Refused(why.into()));
+            return Err(Refused::new(RefusalCode::Unsupported, "", why));
         }
         MongoDriver::new(self.options.clone(), content.clone(), self.deployment.clone()).map(drop)
     }

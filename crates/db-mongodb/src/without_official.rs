@@ -4,7 +4,7 @@
 use crate::command_error::CommandError;
 use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,7 +18,11 @@ pub enum OfficialTarget {}
 impl OfficialTarget {
     /// Refuses every URI.
     pub fn parse(_uri: &str) -> Result<Self, Refused> {
-        Err(Refused("this build has no official driver: build with --features official".into()))
+        Err(Refused::new(
+            RefusalCode::NotBuilt,
+            "client.driver",
+            "this build has no official driver: build with --features official",
+        ))
     }
 
     /// Cannot be asked.

@@ -12,8 +12,8 @@ use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::records::Records;
 use dyno_db::copies::sent::Sent;
 use dyno_engine::net::{TlsConfig, tls_config};
-use dyno_types::Refused;
 use dyno_types::address::Address;
+use dyno_types::{RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -41,14 +41,26 @@ impl RedisSet {
     /// The options ask for what proofs do not speak, or name a host without an address.
     pub fn from_options(options: &RedisOptions) -> Result<Self, Refused> {
         if options.cluster {
-            return Err(Refused("proofs speak to a primary and its replicas; no cluster".into()));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "cluster",
+                "proofs speak to a primary and its replicas; no cluster",
+            ));
         }
         let [Address::Tcp(host, port)] = options.addresses.as_slice() else {
-            return Err(Refused("expected one host and port: the primary".into()));
+            return Err(Refused::new(RefusalCode::BadValue, "", "expected one host and port: the primary"));
         };
         let found = (host.as_str(), *port).to_socket_addrs();
-        let mut found = found.map_err(|e| Refused(format!("{host}:{port}: {e}")))?;
-        let primary = found.next().ok_or_else(|| Refused(format!("{host}:{port} has no address")))?;
+        let mut found = found.map_err(|e| {
+            Refused::new(RefusalCode::BadValue, format!("{host}:{port}"), format!("{host}:{port}: {e}"))
+        })?;
+        let primary = found.next().ok_or_else(|| {
+            Refused::new(
+                RefusalCode::BadValue,
+                format!("{host}:{port}"),
+                format!("{host}:{port} has no address"),
+            )
+        })?;
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         Ok(RedisSet {
             primary,

@@ -7,7 +7,7 @@ use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Patience, Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::address::Address;
 use dyno_types::limits::ANSWER_BYTES;
-use dyno_types::{Endpoint, Outcome, Refused};
+use dyno_types::{Endpoint, Outcome, RefusalCode, Refused};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::AlertDescription;
@@ -157,7 +157,9 @@ impl ProbeFailure {
     /// The same as the end of an attempt to use a target.
     pub fn into_target_error(self, endpoint: &Endpoint) -> TargetError {
         match self {
-            ProbeFailure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
+            ProbeFailure::Own(limit) => {
+                TargetError::Refused(Refused::new(RefusalCode::Limit, "", limit.to_string()))
+            }
             other => TargetError::Unreachable(other.at_endpoint(endpoint).to_string()),
         }
     }

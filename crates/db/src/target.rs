@@ -7,7 +7,7 @@ use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
 use dyno_monitor::Source;
 use dyno_types::address::{Address, Tls};
 use dyno_types::content::Nothing;
-use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_types::{Content, Endpoint, RefusalCode, Refused, Verb};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -299,7 +299,11 @@ impl dyn OpenTarget {
     pub fn check_pipeline(&self, wanted: usize) -> Result<(), Refused> {
         if wanted > 1 && self.is_wire() && !self.pipelines() {
             let words = "this target takes one request at a time on a connection; use pipeline 1";
-            return Err(Refused(format!("pipeline {wanted}: {words}")));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "pipeline",
+                format!("pipeline {wanted}: {words}"),
+            ));
         }
         Ok(())
     }
@@ -321,7 +325,7 @@ impl dyn OpenTarget {
     ) -> Result<Finished, RunError> {
         if job.stamps == Clock::Hardware && !self.has_sockets() {
             let words = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
-            return Err(Refused(words.into()).into());
+            return Err(Refused::new(RefusalCode::Unsupported, "--stamps", words).into());
         }
         self.check_pipeline(job.pipeline)?;
         self.apply(job, control, on_second)

@@ -1,7 +1,7 @@
 //! The limit of open files: each connection is one. What it refuses is the client's fault, never the server's.
 
-use dyno_types::Refused;
 use dyno_types::units::counted;
+use dyno_types::{RefusalCode, Refused};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -67,11 +67,15 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Refused> {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
     match getrlimit(Resource::Nofile).current {
-        Some(most) if connections as u64 + open > most => Err(Refused(format!(
-            "{}: this process may open {most} files (`ulimit -Hn`) and has {open}: allow more, such as \
+        Some(most) if connections as u64 + open > most => Err(Refused::new(
+            RefusalCode::Limit,
+            "",
+            format!(
+                "{}: this process may open {most} files (`ulimit -Hn`) and has {open}: allow more, such as \
              `ulimit -n {wanted}`, or ask for fewer connections",
-            counted(connections, "connection")
-        ))),
+                counted(connections, "connection")
+            ),
+        )),
         _ => Ok(()),
     }
 }

@@ -3,9 +3,9 @@
 use crate::arrivals::{Process, Profile};
 use crate::net::monotonic_ns;
 use dyno_record::Scale;
-use dyno_types::Refused;
 use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, DRAIN_NS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw_at, unit_interval};
+use dyno_types::{RefusalCode, Refused};
 use dyno_workload::{Frontier, Workload};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -199,49 +199,56 @@ impl Job {
 
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<(), Refused> {
-        let refuse = |text: String| Err(Refused(text));
+        let refuse = |place: &str, text: &str| Err(Refused::new(RefusalCode::BadValue, place, text));
         if self.end.operations.is_none() && self.end.duration_ns.is_none() {
-            return refuse("a run needs an end: a number of operations or a duration".into());
+            let text = "a run needs an end: a number of operations or a duration";
+            return Err(Refused::new(RefusalCode::Missing, "", text));
         }
         if self.users == 0 || self.users > CONNECTIONS {
-            return refuse(format!("{} users or connections: expected 1 to {CONNECTIONS}", self.users));
+            let text = format!("{} users or connections: expected 1 to {CONNECTIONS}", self.users);
+            return Err(refuse_number(self.users, "users", text));
         }
         // A worker's share may be none.
         if self.warm_users.is_some_and(|warm| warm > self.users) {
-            return refuse(format!(
-                "users of the warm-up: expected at most {}, those that are measured",
-                self.users
-            ));
+            let text =
+                format!("users of the warm-up: expected at most {}, those that are measured", self.users);
+            return refuse("warm_users", &text);
         }
         if self.pipeline == 0 || self.pipeline > PIPELINE {
-            return refuse(format!("pipeline {}: expected 1 to {PIPELINE}", self.pipeline));
+            let text = format!("pipeline {}: expected 1 to {PIPELINE}", self.pipeline);
+            return Err(refuse_number(self.pipeline, "pipeline", text));
         }
         if self.batch == 0 || self.batch > BATCH {
-            return refuse(format!("batch {}: expected 1 to {BATCH}", self.batch));
+            let text = format!("batch {}: expected 1 to {BATCH}", self.batch);
+            return Err(refuse_number(self.batch, "batch", text));
         }
         if !(SHORTEST_INTERVAL_NS..=INTERVAL_NS).contains(&self.interval_ns)
             || !INTERVAL_NS.is_multiple_of(self.interval_ns)
         {
-            return refuse(format!(
+            let text = format!(
                 "interval {} ms: expected 10ms to 1s, a whole number of them in a second",
                 self.interval_ns as f64 / 1e6
-            ));
+            );
+            return refuse("interval", &text);
         }
         if let Some(late) = self.late {
             if late.step == 0 || late.of == 0 || late.every_ns == 0 {
                 return refuse(
-                    "users that begin later: expected steps of one user and one nanosecond at least".into(),
+                    "",
+                    "users that begin later: expected steps of one user and one nanosecond at least",
                 );
             }
             if self.warmup_ns > 0 || !matches!(self.pacing, Pacing::Closed { .. }) {
-                return refuse("users that begin later: only in a closed loop without a warm-up".into());
+                let text = "users that begin later: only in a closed loop without a warm-up";
+                return Err(Refused::new(RefusalCode::Conflict, "", text));
             }
         }
         if self.reconnect_every == Some(0) {
-            return refuse("connections made anew after 0 requests: expected 1 or more".into());
+            return refuse("", "connections made anew after 0 requests: expected 1 or more");
         }
         if self.cores.is_empty() || self.cores.len() > THREADS {
-            return refuse(format!("{} load threads: expected 1 to {THREADS}", self.cores.len()));
+            let text = format!("{} load threads: expected 1 to {THREADS}", self.cores.len());
+            return Err(refuse_number(self.cores.len(), "threads", text));
         }
         Ok(())
     }
@@ -250,15 +257,18 @@ impl Job {
     /// exactly what the whole does. Not for workloads whose indexes belong to users: their front ends know how.
     pub fn divide_among(&self, workers: usize) -> Result<Vec<Job>, Refused> {
         if workers == 0 || workers > self.users {
-            return Err(Refused(format!(
-                "{workers} workers: expected 1 to {}, the number of users",
-                self.users
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "workers",
+                format!("{workers} workers: expected 1 to {}, the number of users", self.users),
+            ));
         }
         if workers > 1 && self.workload.is_per_user() {
-            return Err(Refused(format!(
-                "{workers} workers: the operations of this workload belong to users"
-            )));
+            return Err(Refused::new(
+                RefusalCode::Conflict,
+                "workers",
+                format!("{workers} workers: the operations of this workload belong to users"),
+            ));
         }
         if workers == 1 {
             return Ok(vec![self.clone()]);
@@ -297,6 +307,11 @@ impl Job {
     pub fn warm_users_of(&self, thread: usize) -> usize {
         share_of(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
     }
+}
+
+/// Refuses a number that is 0, or above the most that dyno can do.
+fn refuse_number(found: usize, place: &str, text: String) -> Refused {
+    Refused::new(if found == 0 { RefusalCode::BadValue } else { RefusalCode::Limit }, place, text)
 }
 
 /// Number of items that go to `index` of `total` when `all` are dealt out one by one.

@@ -12,7 +12,7 @@ use crate::shared::RunState;
 use crate::sim::SimOptions;
 use crate::thread_per_user;
 use dyno_record::Recorder;
-use dyno_types::{Driver, Refused, Store};
+use dyno_types::{Driver, RefusalCode, Refused, Store};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::SystemTime;
@@ -68,9 +68,12 @@ pub fn run_blocking(
 ) -> Result<Finished, RunError> {
     job.check()?;
     if job.reconnect_every.is_some() || job.late.is_some() {
-        return Err(
-            Refused("an embedded store has no connections that are made while a load runs".into()).into()
-        );
+        return Err(Refused::new(
+            RefusalCode::Unsupported,
+            "",
+            "an embedded store has no connections that are made while a load runs",
+        )
+        .into());
     }
     thread_per_user::run(RunState::new(job, control), store, on_second)
 }

@@ -6,6 +6,7 @@ use dyno_config::tree::{Node, TreeError};
 use dyno_databases::registry;
 use dyno_hosts::remote::worker::serve::ReadWork;
 use dyno_monitor::prometheus::Url;
+use dyno_types::Refused;
 
 /// Checks what can be checked without touching anything: targets and their options, workloads, rates, thresholds and
 /// exporters of every cell.
@@ -35,10 +36,11 @@ pub fn check(plan: &ExperimentPlan, read_work: ReadWork<'_>) -> Result<(), TreeE
 
 fn of_cell(cell: &MatrixCell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     let spec = &cell.spec;
-    let wrong = |key: &str, words: String| named(&cell.tree, key, &words);
+    let wrong = |key: &str, words: String| placed(&cell.tree, key, words);
+    let refuse = |key: &str, refused: &Refused| name_place(&cell.tree, key, refused);
     if let Some(uri) = &spec.target {
         let target = registry::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
-            .map_err(|e| wrong("target", e.0))?;
+            .map_err(|refused| refuse("target", &refused))?;
         if !spec.ssh.watched.is_empty() && !target.is_watched() {
             let servers = registry::servers_in_words();
             return Err(wrong(
@@ -50,16 +52,18 @@ fn of_cell(cell: &MatrixCell, read_work: ReadWork<'_>) -> Result<(), TreeError> 
     for (name, url) in &spec.monitors.prometheus {
         Url::parse(url).map_err(|e| wrong(&format!("monitors.prometheus.{name}"), e.to_string()))?;
     }
-    let work = read_work(spec).map_err(|e| wrong("workload", e.0))?;
-    let job = work.measure().map_err(|e| wrong("phases", e.0))?;
-    steps::conditions(spec, job.workload.metrics()).map_err(|e| wrong("require", e.0)).map(drop)
+    let work = read_work(spec).map_err(|refused| refuse("workload", &refused))?;
+    let job = work.measure().map_err(|refused| refuse("phases", &refused))?;
+    let conditions = steps::conditions(spec, job.workload.metrics());
+    conditions.map_err(|refused| refuse("require", &refused)).map(drop)
 }
 
-/// An error at a key: that which the words name first, or `key`.
-fn named(tree: &Node, key: &str, words: &str) -> TreeError {
-    match words.split_once(": ") {
-        Some((own, text)) if tree.find_path(own).is_some() => placed(tree, own, text.to_owned()),
-        _ => placed(tree, key, words.to_owned()),
+/// An error at the key of a refusal, which its words need not name again, or at `key` where they do not begin with one.
+fn name_place(tree: &Node, key: &str, refused: &Refused) -> TreeError {
+    let (own, words) = (refused.refused_place(), refused.to_string());
+    match words.strip_prefix(own).and_then(|rest| rest.strip_prefix(": ")) {
+        Some(text) if !own.is_empty() && tree.find_path(own).is_some() => placed(tree, own, text.to_owned()),
+        _ => placed(tree, key, words),
     }
 }
 

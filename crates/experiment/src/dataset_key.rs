@@ -8,10 +8,10 @@ use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey};
 use dyno_session::work::ycsb::core_config_of;
-use dyno_types::Refused;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
 use dyno_types::secret::mask_arguments;
+use dyno_types::{RefusalCode, Refused};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -62,7 +62,10 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
         );
     }
     let work = &spec.workload;
-    let file = |path: &str| bounded::text_file(path, TEXT_BYTES).map_err(|e| Refused(format!("{path}: {e}")));
+    let file = |path: &str| {
+        bounded::text_file(path, TEXT_BYTES)
+            .map_err(|e| Refused::new(RefusalCode::BadFile, path, format!("{path}: {e}")))
+    };
     match (&work.documents, &work.sysbench, &work.pocdriver) {
         (Some(path), ..) => put("documents", file(path)?),
         (_, Some(variables), _) => {

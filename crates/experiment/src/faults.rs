@@ -20,7 +20,7 @@ use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
 use dyno_session::session::RunSession;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -83,7 +83,11 @@ impl FaultReach<'_> {
                 On::Worker(number) => (number, self.workers.len()),
             };
             if number as usize > there {
-                return Err(Refused(format!("faults.{at}.on: {}: there are {there}", fault.on)));
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    format!("faults.{at}.on"),
+                    format!("faults.{at}.on: {}: there are {there}", fault.on),
+                ));
             }
         }
         Ok(())

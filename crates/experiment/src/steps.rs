@@ -20,8 +20,8 @@ use dyno_session::conductor::{Conductor, RunDirectory};
 use dyno_session::parts;
 use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::Work;
-use dyno_types::Refused;
 use dyno_types::secret::mask_value;
+use dyno_types::{RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -216,8 +216,11 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
         _ => {}
     }
     let read = |(key, text): &(&str, String)| {
-        let condition = Condition::parse(text).map_err(|e| Refused(format!("{key}: {e}")))?;
-        condition.check_metric(metrics).map_err(|e| Refused(format!("{key}: {e}")))?;
+        let condition = Condition::parse(text)
+            .map_err(|e| Refused::new(RefusalCode::BadValue, *key, format!("{key}: {e}")))?;
+        condition
+            .check_metric(metrics)
+            .map_err(|e| Refused::new(RefusalCode::BadValue, *key, format!("{key}: {e}")))?;
         Ok(condition)
     };
     all.iter().map(read).collect()

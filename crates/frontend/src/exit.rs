@@ -106,7 +106,7 @@ impl Failure {
 
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
-        Failure::Usage(refused.0)
+        Failure::Usage(refused.to_string())
     }
 }
 

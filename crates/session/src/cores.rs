@@ -1,7 +1,7 @@
 //! Chooses the cores that load threads run on where the user does not.
 
 use dyno_engine::affinity;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 
 /// Cores for load threads: the last ones of those that are [`cores_left`] to the load. A core is left to a target on this host
 /// whose core is not known.
@@ -14,7 +14,7 @@ pub fn choose_cores(
     let cores = cores_left(affinity::allowed_cores(), taken.as_slice(), local);
     let most = wanted.unwrap_or(cores.len()).min(users.max(1));
     if most == 0 {
-        return Err(Refused("--threads 0: expected 1 or more".into()));
+        return Err(Refused::new(RefusalCode::BadValue, "--threads", "--threads 0: expected 1 or more"));
     }
     // Threads that are asked for may take the core that is left to the target; more of them than cores share cores in turn.
     let cores = if most > cores.len() {

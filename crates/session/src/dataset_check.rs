@@ -6,7 +6,7 @@ use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
 use dyno_types::bson::{self, kind};
-use dyno_types::{Content, Refused, Request, Verb};
+use dyno_types::{Content, RefusalCode, Refused, Request, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::CoreConfig;
 use dyno_workload::ycsb::content::CoreContent;
@@ -194,8 +194,13 @@ pub fn same_documents(
     let stored = collections.sample(collection, SAMPLES as u32)?;
     let names = |fields: &BTreeMap<String, Field>| fields.keys().cloned().collect::<Vec<_>>().join(", ");
     let (wanted, all) = (fields_of_all(wanted), fields_of_all(&stored));
-    let refuse =
-        |what: String| Err(RunError::from(Refused(format!("{collection} holds documents {what}: {ways}"))));
+    let refuse = |what: String| {
+        Err(RunError::from(Refused::new(
+            RefusalCode::OtherData,
+            "phases.load.when",
+            format!("{collection} holds documents {what}: {ways}"),
+        )))
+    };
     if stored.is_empty() {
         return Ok(());
     }
@@ -232,11 +237,18 @@ pub fn present_as(
 ) -> Result<bool, RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
     let samples = count.min(SAMPLES);
-    let refuse = |what: String| Err(RunError::from(Refused(format!("{what}: {ways}"))));
+    let refuse = |what: String| {
+        Err(RunError::from(Refused::new(
+            RefusalCode::OtherData,
+            "phases.load.when",
+            format!("{what}: {ways}"),
+        )))
+    };
     if !are_records_present(opened, workload, control)? {
         let mut other = config.clone();
         other.names.hashed = !config.names.hashed;
-        let content = CoreContent::new(&other).map_err(|bad| Refused(bad.to_string()))?;
+        let content = CoreContent::new(&other)
+            .map_err(|bad| Refused::new(RefusalCode::BadValue, &bad.key, bad.to_string()))?;
         let content: Arc<dyn Content> = Arc::new(content);
         if found(opened, &content, (first, count), samples, control)?.there < samples {
             return Ok(false);

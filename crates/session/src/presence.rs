@@ -2,7 +2,7 @@
 
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, RunError};
-use dyno_types::{Content, Outcome, Refused, Request, Verb};
+use dyno_types::{Content, Outcome, RefusalCode, Refused, Request, Verb};
 use dyno_workload::ycsb::CoreConfig;
 use dyno_workload::{Draw, Frontier, Workload};
 use std::sync::Arc;
@@ -171,7 +171,11 @@ pub fn find_inserted(
             0 => Ok(found.there),
             n => {
                 let words = "reads failed that look for the inserts of earlier runs (dyno.insert.resume)";
-                Err(RunError::from(Refused(format!("{n} {words}"))))
+                Err(RunError::from(Refused::new(
+                    RefusalCode::OtherData,
+                    "dyno.insert.resume",
+                    format!("{n} {words}"),
+                )))
             }
         }
     };

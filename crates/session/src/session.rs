@@ -25,7 +25,7 @@ use dyno_rundir::schema::{
     Threshold, VERSION, Verdict,
 };
 use dyno_types::limits::SAMPLES;
-use dyno_types::{Outcome, Refused};
+use dyno_types::{Outcome, RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -238,7 +238,8 @@ impl<'a> RunSession<'a> {
         jobs: &[Job],
         observer: &mut dyn Observer,
     ) -> Result<EndedPhase, RunError> {
-        let whole = parts::join_jobs(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
+        let whole = parts::join_jobs(jobs)
+            .ok_or_else(|| Refused::new(RefusalCode::Missing, "", "a phase without workers"))?;
         let job = &whole;
         observer.begin(name, job);
         tracing::info!(

@@ -185,7 +185,7 @@ fn hardware_stamps_are_refused_where_there_are_none() {
         let opened = registry::parse(uri).unwrap().open(job.workload.content(), &|| false).unwrap();
         let refused = opened.run(job, Arc::new(Control::default()), &mut |_| {}).unwrap_err();
         assert!(
-            matches!(&refused, RunError::Refused(why) if why.0.contains("--stamps hardware")),
+            matches!(&refused, RunError::Refused(why) if why.to_string().contains("--stamps hardware")),
             "{refused}"
         );
     }

@@ -7,7 +7,9 @@ use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
 use dyno_session::oracle::ping_job;
-use dyno_types::{Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{
+    Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, RefusalCode, Refused, Request, Then, Verb,
+};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload};
 use std::collections::HashMap;
@@ -30,7 +32,9 @@ impl Database for Toy {
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         let address = uri.strip_prefix("toy://").and_then(|text| text.parse().ok());
-        let address = address.ok_or_else(|| Refused(format!("{uri}: expected toy://host:port")))?;
+        let address = address.ok_or_else(|| {
+            Refused::new(RefusalCode::BadValue, "", format!("{uri}: expected toy://host:port"))
+        })?;
         Ok(Box::new(ToyTarget(address)))
     }
 }
@@ -62,7 +66,7 @@ impl OpenTarget for OpenToy {
 
     fn check(&self, _content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
         if verbs.contains(&Verb::Scan) {
-            return Err(Refused("the toy has no scans".into()));
+            return Err(Refused::new(RefusalCode::Unsupported, "", "the toy has no scans"));
         }
         Ok(())
     }
@@ -190,5 +194,5 @@ fn a_toy_is_loaded_and_measured() {
     let measured = run(Arc::new(CoreWorkload::run(&config).unwrap()), 2_000);
     assert_eq!((measured.count_ok(), measured.count_failed()), (2_000, 0));
     let refused = Toy.parse("toy://nowhere").unwrap_err();
-    assert!(refused.0.contains("expected toy://host:port"));
+    assert!(refused.to_string().contains("expected toy://host:port"));
 }

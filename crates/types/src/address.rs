@@ -1,6 +1,6 @@
 //! Where a server listens and how the way to it is secured, as a user writes it down.
 
-use crate::{Refused, percent};
+use crate::{RefusalCode, Refused, percent};
 use std::path::PathBuf;
 
 /// TLS settings; files are PEM.
@@ -34,7 +34,13 @@ pub enum Address {
 /// # Errors
 /// What follows a `%` is no two hex digits, or the result is not UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, Refused> {
-    let decoded = percent::decode(text)
-        .ok_or_else(|| Refused(format!("{text:?} has a % that is not followed by two hex digits")))?;
-    String::from_utf8(decoded).map_err(|_| Refused(format!("{text:?} is not UTF-8 after decoding")))
+    let decoded = percent::decode(text).ok_or_else(|| {
+        Refused::new(
+            RefusalCode::BadValue,
+            "",
+            format!("{text:?} has a % that is not followed by two hex digits"),
+        )
+    })?;
+    String::from_utf8(decoded)
+        .map_err(|_| Refused::new(RefusalCode::BadValue, "", format!("{text:?} is not UTF-8 after decoding")))
 }

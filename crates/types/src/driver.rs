@@ -8,16 +8,12 @@
 
 use crate::content::Content;
 use crate::outcome::Outcome;
+use crate::refused::Refused;
 use crate::request::Request;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// A driver or store refuses what it was asked to do, before any load is sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
 
 /// Where a node listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -17,6 +17,7 @@ pub mod limits;
 pub mod mongod;
 pub mod outcome;
 pub mod percent;
+pub mod refused;
 pub mod request;
 pub mod rng;
 pub mod secret;
@@ -28,8 +29,9 @@ pub mod units;
 
 pub use content::Content;
 pub use driver::{
-    ConnectionStep, Decoded, Driver, Endpoint, Executed, GreetingStep, RecordVerification, Refused, Store,
+    ConnectionStep, Decoded, Driver, Endpoint, Executed, GreetingStep, RecordVerification, Store,
     StoreSession, Then,
 };
 pub use outcome::Outcome;
+pub use refused::{RefusalCode, Refused};
 pub use request::{Fields, Request, Verb};

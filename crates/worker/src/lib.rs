@@ -17,8 +17,8 @@ use dyno_hosts::remote::relay;
 use dyno_hosts::remote::worker::serve::serve_controller;
 use dyno_session::environment::read_environment;
 use dyno_session::work::Work;
-use dyno_types::Refused;
 use dyno_types::units::parse_duration_ns;
+use dyno_types::{RefusalCode, Refused};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io::{self, IsTerminal, stdin, stdout};
 use std::path::PathBuf;
@@ -89,8 +89,8 @@ pub fn host(args: &HostArgs) -> Result<(), WorkerError> {
 /// # Errors
 /// The patience is no duration, the token cannot be read, or nothing can listen at the port.
 pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
-    let patience =
-        parse_duration_ns(&args.patience, 1_000_000_000).map_err(|e| Refused(format!("--patience: {e}")))?;
+    let patience = parse_duration_ns(&args.patience, 1_000_000_000)
+        .map_err(|e| Refused::new(RefusalCode::BadValue, "--patience", format!("--patience: {e}")))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, interrupted.clone())?;
@@ -136,9 +136,11 @@ pub fn outlive_long_files() {
 
 fn no_terminal(what: &str) -> Result<(), Refused> {
     if stdin().is_terminal() {
-        return Err(Refused(format!(
-            "{what} is started by dyno itself and speaks through its standard input and output"
-        )));
+        return Err(Refused::new(
+            RefusalCode::Unsupported,
+            "",
+            format!("{what} is started by dyno itself and speaks through its standard input and output"),
+        ));
     }
     Ok(())
 }

@@ -13,7 +13,6 @@ use dyno_frontend::exit::Failure;
 use dyno_frontend::terminal;
 use dyno_session::presence::remove_records;
 use dyno_session::work::{Work, read_as};
-use dyno_types::Refused;
 use dyno_types::units::{Rate, counted};
 use std::sync::Arc;
 
@@ -38,7 +37,7 @@ impl Resolved {
     /// # Errors
     /// Names the option whose value cannot be used.
     pub fn new(run: RunSpec) -> Result<Self, Failure> {
-        let work = run.worded(read_as).map_err(|Refused(text)| Failure::Usage(text))?;
+        let work = run.worded(read_as)?;
         for (key, option) in INSTEAD {
             let of_file = work.settings().get(key).map(|setting| setting.source.clone());
             if let Some(source @ Source::File { .. }) = of_file.filter(|_| key != "operationcount") {
@@ -102,7 +101,7 @@ impl Resolved {
         self.spin = client.wait.does_spin(pinned && taken.is_some_and(|core| !chosen.contains(&core)));
         self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
         self.cores.truncate(users.max(1));
-        self.measure_job()?.check().map_err(|Refused(text)| Failure::Usage(text))
+        Ok(self.measure_job()?.check()?)
     }
 
     /// The job of the load phase, where there is something to load: closed loop, until every record is in.
@@ -117,7 +116,7 @@ impl Resolved {
 
     /// The job of the measured phase.
     pub fn measure_job(&self) -> Result<Job, Failure> {
-        let job = self.work.measure().map_err(|Refused(text)| Failure::Usage(text))?;
+        let job = self.work.measure()?;
         Ok(Job { cores: self.cores.clone(), spin: self.spin, ..job })
     }
 

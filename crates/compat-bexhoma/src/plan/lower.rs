@@ -4,7 +4,7 @@ use crate::plan::expand::{Configuration, PodGroup, dropped, expand};
 use crate::plan::options::{Dbms, Options};
 use dyno_compat_wsf::plan::lower::text::Tree;
 use dyno_config::server::ServerKind;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use serde_json::{Map, Value, json};
 
 /// An experiment, and what one should know about it.
@@ -49,7 +49,11 @@ fn quantity(flag: &str, text: &str) -> Result<Option<String>, Refused> {
     match text[..digits].parse::<f64>() {
         Ok(0.0) => Ok(None),
         Ok(_) if known => Ok(Some(text.to_owned())),
-        _ => Err(Refused(format!("{flag} {text}: expected a quantity such as 4, 500m or 16Gi"))),
+        _ => Err(Refused::new(
+            RefusalCode::BadValue,
+            flag,
+            format!("{flag} {text}: expected a quantity such as 4, 500m or 16Gi"),
+        )),
     }
 }
 
@@ -66,9 +70,9 @@ fn cpus(flag: &str, text: &str) -> Result<f64, Refused> {
         None => (text, 1.0),
     };
     let number: Result<f64, _> = number.parse();
-    number
-        .map(|number| number * factor)
-        .map_err(|_| Refused(format!("{flag} {text}: expected CPUs such as 4 or 500m")))
+    number.map(|number| number * factor).map_err(|_| {
+        Refused::new(RefusalCode::BadValue, flag, format!("{flag} {text}: expected CPUs such as 4 or 500m"))
+    })
 }
 
 impl ExperimentDraft<'_> {
@@ -215,7 +219,11 @@ impl ExperimentDraft<'_> {
             }
         }
         if !self.value("program").is_empty() {
-            return Err(Refused("--program: is for servers of this host: expected --local, too".into()));
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                "--program",
+                "--program: is for servers of this host: expected --local, too",
+            ));
         }
         let resources = [
             ("requests", "memory", "request-ram"),
@@ -259,7 +267,11 @@ impl ExperimentDraft<'_> {
         }) else {
             return match class.as_str() {
                 "" => Ok(()),
-                class => Err(Refused(format!("-rst {class}: expected -rss, too: how large volumes are"))),
+                class => Err(Refused::new(
+                    RefusalCode::Missing,
+                    "-rst",
+                    format!("-rst {class}: expected -rss, too: how large volumes are"),
+                )),
             };
         };
         if class.is_empty() {
@@ -270,7 +282,11 @@ impl ExperimentDraft<'_> {
             return Ok(());
         }
         if class == "ramdisk" {
-            return Err(Refused("-rst ramdisk: is not offered: expected a storage class, or none".into()));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "-rst",
+                "-rst ramdisk: is not offered: expected a storage class, or none",
+            ));
         }
         self.put("kubernetes.storage.class", json!(class), "-rst");
         self.put("kubernetes.storage.size", json!(size(&size_asked)), "-rss");

@@ -2,7 +2,7 @@
 
 use crate::plan::flags::{TypedFlags, shown};
 use dyno_config::server::ServerKind;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 
 /// Rows and operations are counted in millions.
 const MILLION: u64 = 1_000_000;
@@ -53,7 +53,11 @@ impl Dbms {
             true => "is no key-value store that dyno drives",
             false => "is not known",
         };
-        Err(Refused(format!("-dbms {word}: {why}: expected {}", names.join(", "))))
+        Err(Refused::new(
+            RefusalCode::UnknownName,
+            "-dbms",
+            format!("-dbms {word}: {why}: expected {}", names.join(", ")),
+        ))
     }
 
     /// Returns the kind of servers that are started.
@@ -120,7 +124,13 @@ fn number(typed: &TypedFlags, long: &str, least: u64, most: u64) -> Result<u64, 
 
 fn whole(flag: &str, text: &str, least: u64, most: u64) -> Result<u64, Refused> {
     let found = text.trim().parse::<u64>().ok().filter(|n| (least..=most).contains(n));
-    found.ok_or_else(|| Refused(format!("{flag} {text}: expected a whole number from {least} to {most}")))
+    found.ok_or_else(|| {
+        Refused::new(
+            RefusalCode::BadValue,
+            flag,
+            format!("{flag} {text}: expected a whole number from {least} to {most}"),
+        )
+    })
 }
 
 fn list(typed: &TypedFlags, long: &str, least: u64, most: u64) -> Result<Vec<u64>, Refused> {
@@ -138,11 +148,15 @@ impl Options {
             .collect::<Result<_, _>>()?;
         if dbms.is_empty() {
             let words = "expected Redis, Valkey, KeyDB or Dragonfly; without it bexhoma would take SQL databases, too";
-            return Err(Refused(format!("-dbms: {words}")));
+            return Err(Refused::new(RefusalCode::Missing, "-dbms", format!("-dbms: {words}")));
         }
         let scale = number(&typed, "scale", 1, MILLION)?;
         if !MILLION.is_multiple_of(scale) {
-            return Err(Refused(format!("--scale {scale}: expected a divisor of 1,000,000")));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "--scale",
+                format!("--scale {scale}: expected a divisor of 1,000,000"),
+            ));
         }
         let factor = number(&typed, "scaling-factor", 1, 1_000_000)?;
         let operations = match typed.value("xnum-operations") {
@@ -152,15 +166,20 @@ impl Options {
         let workload = match typed.value("xworkload").as_bytes() {
             [letter @ (b'a'..=b'f' | b'A'..=b'F')] => letter.to_ascii_lowercase() as char,
             _ => {
-                return Err(Refused(format!(
-                    "-xwl {}: expected a workload: a, b, c, d, e or f",
-                    typed.value("xworkload")
-                )));
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    "-xwl",
+                    format!("-xwl {}: expected a workload: a, b, c, d, e or f", typed.value("xworkload")),
+                ));
             }
         };
         let order = typed.value("extra-insert-order").to_owned();
         if !["hashed", "ordered"].contains(&order.as_str()) {
-            return Err(Refused(format!("-xio {order}: expected hashed or ordered")));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "-xio",
+                format!("-xio {order}: expected hashed or ordered"),
+            ));
         }
         for flag in ["max-sut", "max-sut-experiment"] {
             if typed.given(flag) {
@@ -199,23 +218,34 @@ impl Options {
 
     fn check(&self) -> Result<(), Refused> {
         if self.replicas > 0 && self.workers == 0 {
-            return Err(Refused("-nwr: replicas are of a cluster's workers: expected -nw, too".into()));
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                "-nwr",
+                "-nwr: replicas are of a cluster's workers: expected -nw, too",
+            ));
         }
         if (1..3).contains(&self.workers) {
-            return Err(Refused(format!(
-                "-nw {}: a cluster has 3 primaries or more; 0 is a single server",
-                self.workers
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "-nw",
+                format!("-nw {}: a cluster has 3 primaries or more; 0 is a single server", self.workers),
+            ));
         }
         if self.typed.given("skip-loading") {
             let given = |flag: &str| !self.typed.value(flag).is_empty();
             if !given("experiment") && !given("request-storage-type") {
-                return Err(Refused(
-                    "-sl: a server of its own begins with nothing: expected -e CODE, or -rst".into(),
+                return Err(Refused::new(
+                    RefusalCode::Missing,
+                    "-sl",
+                    "-sl: a server of its own begins with nothing: expected -e CODE, or -rst",
                 ));
             }
             if self.typed.given("request-storage-remove") {
-                return Err(Refused("-sl: the volume is to be empty (-rsr)".into()));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    "-sl",
+                    "-sl: the volume is to be empty (-rsr)",
+                ));
             }
         }
         let sides = [
@@ -225,9 +255,11 @@ impl Options {
         for (threads_flag, threads, pods_flag, pods) in sides {
             let (least, most) = (threads.iter().min().unwrap_or(&1), pods.iter().max().unwrap_or(&1));
             if least < most {
-                return Err(Refused(format!(
-                    "{threads_flag} {least}: fewer threads than the {most} pods of {pods_flag}"
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    threads_flag,
+                    format!("{threads_flag} {least}: fewer threads than the {most} pods of {pods_flag}"),
+                ));
             }
         }
         Ok(())

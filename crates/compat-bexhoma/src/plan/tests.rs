@@ -25,7 +25,7 @@ fn words(text: &str) -> Vec<String> {
 
 fn made(text: &str) -> Result<LoweredExperiment, String> {
     let typed = parse(&words(text)).map_err(|error| error.to_string())?;
-    Options::read(typed).and_then(|options| lower(&options)).map_err(|refused| refused.0)
+    Options::read(typed).and_then(|options| lower(&options)).map_err(|refused| refused.to_string())
 }
 
 fn seed(number: usize) -> LoweredExperiment {

@@ -3,8 +3,8 @@
 use crate::plan::locations;
 use clap::Args;
 use dyno_db::target::ClientDriver;
-use dyno_types::Refused;
 use dyno_types::limits::ASKED_S;
+use dyno_types::{RefusalCode, Refused};
 use dyno_workload::pocdriver::{Choice, PocConfig, Step, WeightMeaning, Weights};
 use std::path::PathBuf;
 
@@ -165,7 +165,11 @@ impl PocArgs {
     /// Database and collection.
     pub fn names(&self) -> Result<(&str, &str), Refused> {
         let bad = || {
-            Refused(format!("--namespace {:?}: expected DB.COLLECTION with exactly one dot", self.namespace))
+            Refused::new(
+                RefusalCode::BadValue,
+                "--namespace",
+                format!("--namespace {:?}: expected DB.COLLECTION with exactly one dot", self.namespace),
+            )
         };
         match self.namespace.split('.').collect::<Vec<_>>()[..] {
             [database, collection] if !database.is_empty() && !collection.is_empty() => {
@@ -177,7 +181,10 @@ impl PocArgs {
 
     /// The workload.
     pub fn config(&self, now_ms: i64) -> Result<PocConfig, Refused> {
-        let usage = Refused;
+        let refuse = |flag: &str, text: String| Refused::new(RefusalCode::BadValue, flag, text);
+        let contradict = |one: &str, other: &str| {
+            Refused::new(RefusalCode::Conflict, one, format!("{one} and {other} exclude each other"))
+        };
         let arrays = match &self.arrays {
             None => (0, 0),
             Some(text) => text
@@ -185,18 +192,23 @@ impl PocArgs {
                 .and_then(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)))
                 .filter(|&(x, y): &(u32, u32)| x > 0 && u64::from(x) * u64::from(y) <= 1_000_000)
                 .ok_or_else(|| {
-                    usage(format!("--arrays {text:?}: expected X:Y such as 5:5, at most a million elements"))
+                    refuse(
+                        "--arrays",
+                        format!("--arrays {text:?}: expected X:Y such as 5:5, at most a million elements"),
+                    )
                 })?,
         };
         let letters = self.workflow.as_deref().unwrap_or_default();
         let workflow: Option<Vec<Step>> = letters.chars().map(Step::from_letter).collect();
         if self.faithful_clock && self.opsratio {
-            return Err(usage("--faithful-clock and --opsratio exclude each other".into()));
+            return Err(contradict("--faithful-clock", "--opsratio"));
         }
         let choice = match (self.faithful_clock, self.zipfian) {
-            (true, Some(_)) => return Err(usage("--faithful-clock and --zipfian exclude each other".into())),
+            (true, Some(_)) => return Err(contradict("--faithful-clock", "--zipfian")),
             (true, None) => Choice::Clock,
-            (false, Some(0)) => return Err(usage("--zipfian 0: expected a number of keys from 1".into())),
+            (false, Some(0)) => {
+                return Err(refuse("--zipfian", "--zipfian 0: expected a number of keys from 1".into()));
+            }
             (false, Some(n)) => Choice::Zipfian(n),
             (false, None) => Choice::Uniform,
         };
@@ -213,8 +225,10 @@ impl PocArgs {
                 array_updates: self.arrayupdates,
             },
             shares: if self.opsratio { WeightMeaning::Counts } else { WeightMeaning::Time },
-            workflow: workflow
-                .ok_or_else(|| usage(format!("--workflow {letters:?}: expected letters of i u I k K p")))?,
+            workflow: workflow.ok_or_else(|| {
+                let text = format!("--workflow {letters:?}: expected letters of i u I k K p");
+                refuse("--workflow", text)
+            })?,
             find_and_modify: self.findandmodify,
             working_set: self.workingset,
             range_documents: self.rangedocs,
@@ -239,13 +253,12 @@ impl PocArgs {
             seed: self.seed.unwrap_or(1),
             now_ms,
         };
-        config
-            .check()
-            .map_err(|bad| usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected)))?;
+        config.check().map_err(|bad| {
+            refuse(&bad.key, format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+        })?;
         if self.duration == 0 || self.duration > ASKED_S || self.interval == 0 {
-            return Err(usage(format!(
-                "--duration and --interval: expected seconds from 1, at most {ASKED_S}"
-            )));
+            let text = format!("--duration and --interval: expected seconds from 1, at most {ASKED_S}");
+            return Err(refuse(if self.interval == 0 { "--interval" } else { "--duration" }, text));
         }
         Ok(config)
     }

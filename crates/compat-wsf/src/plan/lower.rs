@@ -17,7 +17,7 @@ use crate::plan::window::Traced;
 use crate::plan::window::{Window, WindowError};
 use crate::plan::{Resolved, Source};
 use dyno_config::experiment::traces::TracedPhase;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -41,7 +41,9 @@ pub fn lower(resolved: &Resolved, means: &LowerOptions) -> Result<LoweredCase, L
 
 /// Turns a case into an experiment with a cell for each TARGET; iterations differ in nothing else ([`is_sweep`]).
 pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<LoweredCase, LowerError> {
-    let Some(first) = iterations.first() else { return Err(Refused("no iteration".into()).into()) };
+    let Some(first) = iterations.first() else {
+        return Err(Refused::new(RefusalCode::Missing, "", "no iteration").into());
+    };
     let notes = first.notes.clone();
     let mut draft = Draft { from: first, means, tree: Tree::default(), notes };
     draft.refuse()?;
@@ -92,7 +94,9 @@ impl Draft<'_> {
             ("UNCORE_FREQUENCY_ENABLE", "frequencies are not set here; set them beforehand"),
         ];
         match why.iter().find(|(name, _)| self.from.on(name)) {
-            Some((name, words)) => Err(Refused(format!("{name}: {words}"))),
+            Some((name, words)) => {
+                Err(Refused::new(RefusalCode::Unsupported, *name, format!("{name}: {words}")))
+            }
             None => Ok(()),
         }
     }

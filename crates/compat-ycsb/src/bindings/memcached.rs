@@ -155,7 +155,7 @@ fn from_uri(uri: &str, settings: &PropertySettings) -> Result<MemcachedOptions, 
     MemcachedOptions::from_uri(uri).map_err(|_| {
         // The refusal may quote the URI: ask again without the password.
         let why = match MemcachedOptions::from_uri(&mask_value("memcached.uri", uri)) {
-            Err(refused) => refused.0,
+            Err(refused) => refused.to_string(),
             Ok(_) => "its password has a % that is not followed by two hex digits".to_owned(),
         };
         settings.refuse_value("memcached.uri", format!("a URI of a memcached target; {why}"))
@@ -174,7 +174,7 @@ fn from_properties(settings: &PropertySettings) -> Result<MemcachedOptions, BadS
     let mut set = |key: &str, option: &str, value: &str| {
         options
             .set_option(option, value)
-            .map_err(|refused| settings.refuse_value(key, format!("{}; {}", row(key).2, refused.0)))
+            .map_err(|refused| settings.refuse_value(key, format!("{}; {refused}", row(key).2)))
     };
     // Keys are the table's name and YCSB's key.
     let table = PropertyReader::new(&mut settings.property_lookup()).read_text("table", "usertable");

@@ -136,8 +136,8 @@ pub(super) fn target(
     let mut options = MongoOptions::from_uri(uri).map_err(|refused| {
         // The refusal may quote the URI: ask again without the password.
         let why = match MongoOptions::from_uri(&mask_value("mongodb.url", uri)) {
-            Err(masked) => masked.0,
-            Ok(_) => refused.0,
+            Err(masked) => masked.to_string(),
+            Ok(_) => refused.to_string(),
         };
         settings.refuse_value("mongodb.url", format!("{URL}; {why}"))
     })?;
@@ -153,7 +153,7 @@ pub(super) fn target(
     options.upsert = PropertyReader::new(&mut settings.property_lookup())
         .read_flag("mongodb.upsert", false)
         .map_err(|bad| settings.blame_source(bad))?;
-    options.check().map_err(|refused| settings.refuse_value("mongodb.url", refused.0))?;
+    options.check().map_err(|refused| settings.refuse_value("mongodb.url", refused.to_string()))?;
     if !options.unused.is_empty() {
         notes.push(format!("mongodb.url: {} has no effect here", options.unused.join(", ")));
     }

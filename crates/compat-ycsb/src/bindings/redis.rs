@@ -146,7 +146,7 @@ fn from_uri(
     let mut options = RedisOptions::from_uri(uri).map_err(|_| {
         // The refusal may quote the URI: ask again without the password.
         let why = match RedisOptions::from_uri(&mask_value("redis.uri", uri)) {
-            Err(refused) => refused.0,
+            Err(refused) => refused.to_string(),
             Ok(_) => "its password has a % that is not followed by two hex digits".to_owned(),
         };
         settings.refuse_value("redis.uri", format!("a URI of a Redis target; {why}"))
@@ -243,7 +243,7 @@ fn check(options: &RedisOptions, settings: &PropertySettings) -> Result<(), BadS
     if !options.cluster && options.addresses.len() > 1 {
         return Err(refuse_part("redis.host", "one host, or redis.cluster=true with several seeds"));
     }
-    options.check().map_err(|refused| refuse_part("redis.host", &refused.0))
+    options.check().map_err(|refused| refuse_part("redis.host", &refused.to_string()))
 }
 
 fn addresses(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<Vec<Address>, BadSetting> {

@@ -97,12 +97,12 @@ proptest! {
             if rest.contains('@') || rest.contains(&password) {
                 continue;
             }
-            let mongo = MongoOptions::from_uri(&text).map_or_else(|refused| refused.0, |options| options.redacted());
+            let mongo = MongoOptions::from_uri(&text).map_or_else(|refused| refused.to_string(), |options| options.redacted());
             prop_assert!(!scheme.starts_with("mongodb") || !mongo.contains(&password), "{}", mongo);
-            let redis = RedisOptions::from_uri(&text).map_or_else(|refused| refused.0, |options| options.redacted());
+            let redis = RedisOptions::from_uri(&text).map_or_else(|refused| refused.to_string(), |options| options.redacted());
             prop_assert!(scheme != "redis" || !redis.contains(&password), "{}", redis);
             let other =
-                MemcachedOptions::from_uri(&text).map_or_else(|refused| refused.0, |options| options.redacted());
+                MemcachedOptions::from_uri(&text).map_or_else(|refused| refused.to_string(), |options| options.redacted());
             prop_assert!(scheme != "memcached" || !other.contains(&password), "{}", other);
         }
     }

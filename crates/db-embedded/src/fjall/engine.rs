@@ -7,7 +7,7 @@ use crate::options::GivenOptions;
 use crate::ordered::{self, DocumentStore, Patience};
 use crate::reading::whole_record;
 use crate::uri::StoreUri;
-use dyno_types::{Content, Refused, Store, StoreSession};
+use dyno_types::{Content, RefusalCode, Refused, Store, StoreSession};
 use fjall::{Database, KeyspaceCreateOptions, PersistMode, SingleWriterTxDatabase};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,11 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn Store>, Refused> {
     let (mode, cache_bytes, replaces) = settings(given)?;
     if content.table().len() > NAME_BYTES {
-        return Err(Refused(NameTooLong(content.table().len()).to_string()));
+        return Err(Refused::new(
+            RefusalCode::Limit,
+            "table",
+            NameTooLong(content.table().len()).to_string(),
+        ));
     }
     let path = uri.required_path()?;
     if !content.shapes().is_empty() {
@@ -101,8 +105,12 @@ impl Store for FjallStore {
             return Ok(None);
         }
         let count = keyspace.len();
-        count
-            .map(|count| Some(count as u64))
-            .map_err(|error| Refused(format!("fjall: {}: {error}", self.path.display())))
+        count.map(|count| Some(count as u64)).map_err(|error| {
+            Refused::new(
+                RefusalCode::BadFile,
+                self.path.display().to_string(),
+                format!("fjall: {}: {error}", self.path.display()),
+            )
+        })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::kind::StoreKind;
 use crate::uri::StoreUri;
-use dyno_types::{Executed, Outcome, Refused, Request, Store, StoreSession};
+use dyno_types::{Executed, Outcome, RefusalCode, Refused, Request, Store, StoreSession};
 use std::sync::Arc;
 
 /// Form and options of `null:` URIs.
@@ -32,7 +32,11 @@ pub(crate) fn no_path(uri: &StoreUri) -> Result<(), Refused> {
         return Ok(());
     }
     let (scheme, path) = (&uri.scheme, uri.path.display());
-    Err(Refused(format!("{scheme}: takes no path, but {path} was given; write {scheme}:")))
+    Err(Refused::new(
+        RefusalCode::BadValue,
+        path.to_string(),
+        format!("{scheme}: takes no path, but {path} was given; write {scheme}:"),
+    ))
 }
 
 impl Store for Null {

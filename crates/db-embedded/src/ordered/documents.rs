@@ -8,7 +8,7 @@ use super::job::Job;
 use super::{Engine, Handle, OrderedFailure, Patience, Reader, RequestError, catalog, key, reads, writes};
 use dyno_types::bson;
 use dyno_types::document::{Action, SortOrder};
-use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
+use dyno_types::{Content, Executed, Outcome, RefusalCode, Refused, Request, Store, StoreSession, Verb};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,11 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
             _ => Ok(()),
         };
         if let Err(why) = possible {
-            return Err(Refused(format!("{scheme}: {:?} cannot be done: {why}", shape.name)));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "",
+                format!("{scheme}: {:?} cannot be done: {why}", shape.name),
+            ));
         }
     }
     Ok(())
@@ -61,7 +65,9 @@ impl<E: Engine> DocumentStore<E> {
         let mut handle = self.engine.handle()?;
         let _held = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = self.common.patience.run(|| ask(&mut handle));
-        asked.map_err(|failure| Refused(format!("{}: {collection}: {failure}", self.engine.name())))
+        asked.map_err(|failure| {
+            Refused::new(RefusalCode::BadFile, "", format!("{}: {collection}: {failure}", self.engine.name()))
+        })
     }
 }
 
@@ -106,7 +112,8 @@ impl<E: Engine> Store for DocumentStore<E> {
         let bound = |name: &str| {
             let mut out = Vec::new();
             if let Some(id) = between.and_then(|range| bson::find_element(range, name)) {
-                key::encode(&id, &mut out).map_err(|why| Refused(format!("_id: {why}")))?;
+                key::encode(&id, &mut out)
+                    .map_err(|why| Refused::new(RefusalCode::Unsupported, "_id", format!("_id: {why}")))?;
             }
             Ok::<_, Refused>(out)
         };

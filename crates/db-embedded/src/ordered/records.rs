@@ -4,7 +4,7 @@ use super::{DocumentStore, Engine, Handle, OrderedFailure, Patience, Reader, Wri
 use crate::reading::Buffers;
 use crate::reading::whole_record;
 use dyno_types::document::SortOrder;
-use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
+use dyno_types::{Content, Executed, Outcome, RefusalCode, Refused, Request, Store, StoreSession, Verb};
 use std::sync::Arc;
 
 /// Records that are counted one by one; the engines tell no exact number.
@@ -60,7 +60,9 @@ impl<E: Engine> RecordStore<E> {
     fn enter(&self, content: Arc<dyn Content>) -> Result<RecordSession<E::Handle>, Refused> {
         let mut handle = self.engine.handle()?;
         let table = handle.table(self.common.content.table());
-        let table = table.map_err(|failure| Refused(format!("{}: {failure}", self.engine.name())))?;
+        let table = table.map_err(|failure| {
+            Refused::new(RefusalCode::BadFile, "", format!("{}: {failure}", self.engine.name()))
+        })?;
         let common = self.common.clone();
         Ok(RecordSession {
             content,
@@ -106,7 +108,9 @@ impl<E: Engine> Store for RecordStore<E> {
         });
         match counted {
             Ok(()) => Ok(Some(count).filter(|&count| count <= COUNTED)),
-            Err(failure) => Err(Refused(format!("{}: {failure}", self.engine.name()))),
+            Err(failure) => {
+                Err(Refused::new(RefusalCode::BadFile, "", format!("{}: {failure}", self.engine.name())))
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::options::GivenOptions;
 use crate::ordered::{self, DocumentStore, Patience};
 use crate::reading::whole_record;
 use crate::uri::StoreUri;
-use dyno_types::{Content, Refused, Store, StoreSession};
+use dyno_types::{Content, RefusalCode, Refused, Store, StoreSession};
 use redb::{Builder, Durability};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,8 +40,13 @@ pub(crate) fn open(
     let database = builder.create(&path).map_err(|error| uri.cannot_open(&path, &error))?;
     let records = content.shapes().is_empty();
     if records {
-        create_table(&database, content.table())
-            .map_err(|error| Refused(format!("redb: {}: {error}", path.display())))?;
+        create_table(&database, content.table()).map_err(|error| {
+            Refused::new(
+                RefusalCode::BadFile,
+                path.display().to_string(),
+                format!("redb: {}: {error}", path.display()),
+            )
+        })?;
     }
     let whole = if records { content.fields(&whole_record()) } else { 0 };
     let shared = RedbShared { database, content: content.clone(), durability, replaces, whole };
@@ -76,6 +81,12 @@ impl Store for RedbStore {
 
     fn count(&self) -> Result<Option<u64>, Refused> {
         let count = self.shared.count();
-        count.map(Some).map_err(|error| Refused(format!("redb: {}: {error}", self.path.display())))
+        count.map(Some).map_err(|error| {
+            Refused::new(
+                RefusalCode::BadFile,
+                self.path.display().to_string(),
+                format!("redb: {}: {error}", self.path.display()),
+            )
+        })
     }
 }

@@ -10,7 +10,7 @@ use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{
     Action, Change, Compare, DocumentFilter, FieldTest, Modify, Operand, Projection, SortOrder,
 };
-use dyno_types::{Content, Executed, Outcome, Refused, Request, StoreSession, Verb};
+use dyno_types::{Content, Executed, Outcome, RefusalCode, Refused, Request, StoreSession, Verb};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Error, ErrorCode};
 use std::collections::HashMap;
@@ -33,7 +33,11 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
     for shape in content.shapes_used() {
         // The number of a collection makes no difference to what can be expressed.
         if let Err(why) = statement(&shape.action, "t") {
-            return Err(Refused(format!("sqlite: {:?} cannot be done: {why}", shape.name)));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "",
+                format!("sqlite: {:?} cannot be done: {why}", shape.name),
+            ));
         }
     }
     Ok(())

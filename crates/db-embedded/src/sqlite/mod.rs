@@ -12,7 +12,7 @@ mod session;
 use crate::kind::StoreKind;
 use crate::options::{self, DURATION, GivenOptions, OptionSpec, SIZE};
 use crate::uri::StoreUri;
-use dyno_types::{Content, Refused, Store, StoreSession};
+use dyno_types::{Content, RefusalCode, Refused, Store, StoreSession};
 use rusqlite::{Connection, OpenFlags};
 use schema::Schema;
 use session::SqliteSession;
@@ -104,7 +104,11 @@ impl SqliteSettings {
         use {JournalMode as J, Synchronous as S};
         if uri.path.as_os_str() == ":memory:" {
             let why = "every session would have a database of its own; use a file on a tmpfs, such as /dev/shm/x.db";
-            return Err(Refused(format!("sqlite: :memory: cannot be used: {why}")));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                ":memory:",
+                format!("sqlite: :memory: cannot be used: {why}"),
+            ));
         }
         let synchronous = [("full", S::Full), ("extra", S::Extra), ("normal", S::Normal), ("off", S::Off)];
         Ok(SqliteSettings {
@@ -123,7 +127,7 @@ impl SqliteSettings {
 
     /// A connection with everything set.
     fn connect(&self, statements: usize) -> Result<Connection, Refused> {
-        let refuse = |error: rusqlite::Error| Refused(format!("sqlite: {}: {error}", self.path.display()));
+        let refuse = |error: rusqlite::Error| self.refuse_file(&error);
         // Without SQLite's own mutex: a connection belongs to one session, and a session to one thread.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -153,9 +157,18 @@ impl SqliteSettings {
         Ok(connection)
     }
 
+    fn refuse_file(&self, why: &dyn std::fmt::Display) -> Refused {
+        let path = self.path.display();
+        Refused::new(RefusalCode::BadFile, path.to_string(), format!("sqlite: {path}: {why}"))
+    }
+
     fn not_granted(&self, name: &str, asked: &str, actual: &str) -> Refused {
         let path = self.path.display();
-        Refused(format!("sqlite: {path}: {name}={asked} was asked for, but SQLite made it {name}={actual}"))
+        Refused::new(
+            RefusalCode::Unsupported,
+            name,
+            format!("sqlite: {path}: {name}={asked} was asked for, but SQLite made it {name}={actual}"),
+        )
     }
 
     fn durability(&self) -> String {
@@ -211,7 +224,7 @@ pub(crate) fn open(
     let connection = settings.connect(statements)?;
     if let Some(schema) = &schema {
         let made = schema.create(&connection);
-        made.map_err(|why| Refused(format!("sqlite: {}: {why}", settings.path.display())))?;
+        made.map_err(|why| settings.refuse_file(&why))?;
     }
     Ok(Arc::new(SqliteStore {
         settings,
@@ -235,8 +248,7 @@ impl SqliteStore {
     /// Returns what `ask` finds by the store's own connection.
     fn with<T>(&self, ask: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, Refused> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        ask(&connection)
-            .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))
+        ask(&connection).map_err(|error| self.settings.refuse_file(&error))
     }
 }
 
@@ -289,7 +301,7 @@ impl Store for SqliteStore {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let count: i64 = connection
             .query_row(&schema.count, [], |row| row.get(0))
-            .map_err(|error| Refused(format!("sqlite: {}: {error}", self.settings.path.display())))?;
+            .map_err(|error| self.settings.refuse_file(&error))?;
         Ok(Some(count.cast_unsigned()))
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::reading::whole_record;
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, RefusalCode, Refused};
 use rusqlite::Connection;
 
 /// Columns and statements. `?1` is always the key, save in [`Schema::insert`], where it is the key as well.
@@ -82,15 +82,21 @@ impl Schema {
             })
             .collect::<Result<_, _>>()?;
         if fields.is_empty() {
-            return Err(Refused(
-                "sqlite: the workload's records have no fields; it needs at least one".to_owned(),
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                "fieldcount",
+                "sqlite: the workload's records have no fields; it needs at least one",
             ));
         }
         for (i, field) in fields.iter().enumerate() {
             if let Some(earlier) = fields[..i].iter().find(|earlier| earlier.eq_ignore_ascii_case(field)) {
-                return Err(Refused(format!(
-                    "sqlite: fields {earlier:?} and {field:?} would be the same column (SQLite ignores case)"
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    "",
+                    format!(
+                        "sqlite: fields {earlier:?} and {field:?} would be the same column (SQLite ignores case)"
+                    ),
+                ));
             }
         }
         let mut key = "key".to_owned();
@@ -171,10 +177,18 @@ impl Schema {
 fn identifier(what: &str, name: Vec<u8>) -> Result<String, Refused> {
     match String::from_utf8(name) {
         Ok(name) if !name.contains('\0') => Ok(name),
-        Ok(name) => Err(Refused(format!("sqlite: {what} {name:?} has a NUL byte; SQL cannot name it"))),
+        Ok(name) => Err(Refused::new(
+            RefusalCode::BadValue,
+            what,
+            format!("sqlite: {what} {name:?} has a NUL byte; SQL cannot name it"),
+        )),
         Err(error) => {
             let name = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            Err(Refused(format!("sqlite: {what} {name:?} is not UTF-8; SQL cannot name it")))
+            Err(Refused::new(
+                RefusalCode::BadValue,
+                what,
+                format!("sqlite: {what} {name:?} is not UTF-8; SQL cannot name it"),
+            ))
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, Req
 use crate::uri::StoreUri;
 use dyno_types::document::SortOrder;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
-use dyno_types::{Content, Refused, Store};
+use dyno_types::{Content, RefusalCode, Refused, Store};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -105,7 +105,8 @@ fn settings(given: &GivenOptions<'_>) -> Result<WiredTigerSettings, Refused> {
     if cache < 1 << 20 || checkpoint_ms % 1000 != 0 || !(1000..=100_000_000).contains(&checkpoint_ms) {
         let why =
             "wiredtiger: the cache has at least 1MiB, and checkpoint= is whole seconds from 1s to 100000s";
-        return Err(Refused(why.to_owned()));
+        let name = if cache < 1 << 20 { "cache" } else { "checkpoint" };
+        return Err(Refused::new(RefusalCode::BadValue, name, why));
     }
     Ok(WiredTigerSettings { cache, compression, journal, checkpoint_ms, patience, replaces })
 }
@@ -229,7 +230,8 @@ impl Engine for WiredTiger {
     type Handle = User;
 
     fn handle(&self) -> Result<User, Refused> {
-        User::open(&self.0).map_err(|failure| Refused(format!("wiredtiger: {failure}")))
+        User::open(&self.0)
+            .map_err(|failure| Refused::new(RefusalCode::BadFile, "", format!("wiredtiger: {failure}")))
     }
 
     fn name(&self) -> String {

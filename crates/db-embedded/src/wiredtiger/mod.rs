@@ -63,11 +63,15 @@ fn check_version(found: [i32; 3]) -> Result<(), dyno_types::Refused> {
     if found == DECLARED {
         return Ok(());
     }
-    Err(dyno_types::Refused(format!(
-        "wiredtiger: libwiredtiger {} is installed, and dyno calls methods where {} has them: install that version",
-        dotted(found),
-        dotted(DECLARED)
-    )))
+    Err(dyno_types::Refused::new(
+        dyno_types::RefusalCode::Unsupported,
+        "",
+        format!(
+            "wiredtiger: libwiredtiger {} is installed, and dyno calls methods where {} has them: install that version",
+            dotted(found),
+            dotted(DECLARED)
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -78,7 +82,7 @@ mod tests {
     fn a_library_of_another_version_is_refused() {
         assert_eq!(check_version([3, 2, 1]), Ok(()));
         for other in [[3, 2, 0], [3, 2, 2], [3, 1, 1], [11, 2, 1], [0, 0, 0]] {
-            let why = check_version(other).unwrap_err().0;
+            let why = check_version(other).unwrap_err().to_string();
             assert!(why.contains("install that version") && why.contains("3.2.1"), "{why}");
         }
     }

@@ -396,7 +396,7 @@ fn what_cannot_be_done_is_refused() {
             vec![sort(), sort()],
         ] {
             let refused = dyno_db_embedded::open(&uri, Hand::new(vec![aggregate(pipeline)])).err().unwrap();
-            assert!(refused.0.contains("\"shape 0\" cannot be done: "), "{refused}");
+            assert!(refused.to_string().contains("\"shape 0\" cannot be done: "), "{refused}");
         }
         let stages = vec![
             AggregationStage::Match(DocumentFilter::field_equals("n", 0)),

@@ -14,7 +14,9 @@ use super::reply::{NotMemcached, Reply, read_reply};
 use super::{meta, records, text};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::driver::NOWHERE;
-use dyno_types::{Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{
+    Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, RefusalCode, Refused, Request, Then, Verb,
+};
 use std::sync::Arc;
 
 /// Number of times that an update of some fields is tried before it ends as [`Outcome::Busy`]. With 8 users on 2,000 records
@@ -95,19 +97,21 @@ impl MemcachedDriver {
         servers: Servers,
         verbs: &[Verb],
     ) -> Result<Self, Refused> {
-        let refused = |words: String| Err(Refused(words));
+        let refused = |code: RefusalCode, place: &str, words: String| Err(Refused::new(code, place, words));
         if verbs.contains(&Verb::Scan) {
-            return refused("memcached has no scans: its keys have no order (use scanproportion=0)".into());
+            let words = "memcached has no scans: its keys have no order (use scanproportion=0)";
+            return refused(RefusalCode::Unsupported, "scanproportion", words.into());
         }
         if let Some(shape) = content.shapes_used().first() {
             let name = &shape.name;
-            return refused(format!(
-                "memcached has no documents: it cannot do {name:?} (use Redis or MongoDB)"
-            ));
+            let words = format!("memcached has no documents: it cannot do {name:?} (use Redis or MongoDB)");
+            return refused(RefusalCode::Unsupported, "", words);
         }
         let fields = content.fields(&Request { verb: Verb::Insert, ..Request::default() });
         if options.layout == Layout::String && verbs.contains(&Verb::Update) && fields > 1 {
             return refused(
+                RefusalCode::Conflict,
+                "layout",
                 "layout=string keeps a record as its values end to end: updates need fieldcount=1, or use layout=json"
                     .into(),
             );
@@ -119,7 +123,7 @@ impl MemcachedDriver {
             MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };
         let mut key = Vec::new();
         if driver.place(&Request::default(), &mut key).server == NOWHERE {
-            return refused(driver.error);
+            return refused(RefusalCode::Unsupported, "", driver.error);
         }
         Ok(driver)
     }

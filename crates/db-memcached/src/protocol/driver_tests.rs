@@ -340,7 +340,7 @@ fn a_batch_is_an_insert_for_each_record() {
 #[test]
 fn keys_that_cannot_be_sent() {
     let with = |key: &[u8], uri: &str| made(uri, Rows { key: Some(key.to_vec()), ..rows() }, &[]);
-    let fits = |key: &[u8], uri: &str| with(key, uri).map(drop).map_err(|refused| refused.0);
+    let fits = |key: &[u8], uri: &str| with(key, uri).map(drop).map_err(|refused| refused.to_string());
     assert_eq!(fits(&[b'k'; 250], META), Ok(()));
     assert_eq!(fits("\u{e9}".as_bytes(), TEXT), Ok(()));
     assert_eq!(fits(&[b' '; 186], META), Ok(()));
@@ -385,7 +385,7 @@ fn each_server_is_spoken_to_as_it_greets() {
 
 #[test]
 fn what_memcached_cannot_do_is_refused_before_the_load() {
-    let refused = |uri: &str, verbs: &[Verb]| made(uri, rows(), verbs).map(drop).unwrap_err().0;
+    let refused = |uri: &str, verbs: &[Verb]| made(uri, rows(), verbs).map(drop).unwrap_err().to_string();
     assert!(refused(META, &[Verb::Read, Verb::Scan]).contains("no scans"));
     assert!(refused("memcached://h?layout=string", &[Verb::Update]).contains("fieldcount=1"));
     assert!(made(META, rows(), &[Verb::Read, Verb::Insert, Verb::Update, Verb::Delete]).is_ok());
@@ -393,7 +393,7 @@ fn what_memcached_cannot_do_is_refused_before_the_load() {
     assert!(
         Servers::new(&options, endpoints(1))
             .unwrap_err()
-            .0
+            .to_string()
             .contains("2 memcached servers are named and 1 found")
     );
 }

@@ -5,7 +5,7 @@ use super::options::{MemcachedOptions, Protocol};
 use super::reply::{NotMemcached, Reply, line, read_reply};
 use super::{meta, text};
 use dyno_db::probe::FactsStep;
-use dyno_types::{GreetingStep, Outcome, Refused};
+use dyno_types::{GreetingStep, Outcome, RefusalCode, Refused};
 
 /// Returns whether the greeting begins with a login.
 fn logs_in(options: &MemcachedOptions) -> bool {
@@ -163,7 +163,7 @@ impl MemcachedFacts {
             Ok(found) => {
                 Ok(found.map(|(_, used)| (String::from_utf8_lossy(&input[..used]).into_owned(), used)))
             }
-            Err(NotMemcached) => Err(Refused(not_memcached(input))),
+            Err(NotMemcached) => Err(Refused::new(RefusalCode::Unsupported, "", not_memcached(input))),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::options::{Hash, MemcachedOptions, Protocol, place_text};
 use dyno_types::limits::NODES;
-use dyno_types::{Endpoint, Refused};
+use dyno_types::{Endpoint, RefusalCode, Refused};
 use dyno_workload::keys::java_hash_ascii;
 use md5::{Digest, Md5};
 use std::sync::Arc;
@@ -74,9 +74,11 @@ impl Servers {
         let count = endpoints.len();
         if count != options.addresses.len() || !(1..=NODES).contains(&count) {
             let named = options.addresses.len();
-            return Err(Refused(format!(
-                "{named} memcached servers are named and {count} found: 1 to {NODES} are possible"
-            )));
+            return Err(Refused::new(
+                RefusalCode::Limit,
+                "",
+                format!("{named} memcached servers are named and {count} found: 1 to {NODES} are possible"),
+            ));
         }
         let names: Vec<String> = options.addresses.iter().map(place_text).collect();
         let ring = (count > 1 && options.hash == Hash::Ketama)

@@ -1,7 +1,7 @@
 //! Everything a user can set about a memcached target, and its URI.
 
 use dyno_types::address::{Address, Tls, percent_decode as decode};
-use dyno_types::{Refused, suggest};
+use dyno_types::{RefusalCode, Refused, suggest};
 
 /// Port of a server whose address names none.
 const PORT: u16 = 11211;
@@ -116,7 +116,9 @@ impl MemcachedOptions {
     /// Reads `memcached://[user:password@]host[:port][,host...][?option=value&...]`, or `memcacheds://...` for TLS; a Unix socket
     /// is `memcached:///path`, in a list a path with `%2F` for `/`. Refuses what it does not know, with what is accepted.
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
-        let (scheme, rest) = uri.split_once(':').ok_or_else(|| Refused(format!("{uri:?} has no scheme")))?;
+        let (scheme, rest) = uri
+            .split_once(':')
+            .ok_or_else(|| Refused::new(RefusalCode::Missing, "", format!("{uri:?} has no scheme")))?;
         let tls = (scheme == "memcacheds").then(Tls::default);
         let mut options = MemcachedOptions { tls, ..MemcachedOptions::default() };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -135,7 +137,11 @@ impl MemcachedOptions {
             options.addresses = vec![Address::Unix(decode(place)?.into())];
         } else if let Some((_, path)) = place.split_once('/') {
             let words = "a memcached target has no databases: remove";
-            return Err(Refused(format!("{words} /{path} (a socket is memcached:///run/memcached.sock)")));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                format!("/{path}"),
+                format!("{words} /{path} (a socket is memcached:///run/memcached.sock)"),
+            ));
         } else if !place.is_empty() {
             options.addresses = place.split(',').map(host_and_port).collect::<Result<_, _>>()?;
         }
@@ -180,7 +186,11 @@ impl MemcachedOptions {
         };
         let accepted = KEYS.iter().find(|(k, _)| *k == name).map_or("", |(_, accepted)| accepted);
         set.ok_or_else(|| {
-            Refused(format!("option {key}={value} of the memcached target: expected {accepted}"))
+            Refused::new(
+                RefusalCode::BadValue,
+                key,
+                format!("option {key}={value} of the memcached target: expected {accepted}"),
+            )
         })
     }
 
@@ -191,30 +201,37 @@ impl MemcachedOptions {
     /// Refuses invalid combinations: half a login, half a client certificate, the same server twice.
     pub fn check(&self) -> Result<(), Refused> {
         if self.user.is_some() != self.password.is_some() {
-            return Err(Refused(
-                "memcached's login has a user name and a password: write memcached://user:password@host"
-                    .into(),
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                "",
+                "memcached's login has a user name and a password: write memcached://user:password@host",
             ));
         }
         if let (Some(user), Some(password)) = (&self.user, &self.password)
             && (has_breaks(user) || has_breaks(password))
         {
-            return Err(Refused(
-                "memcached's login is two words: no spaces and control characters in user name and password"
-                    .into(),
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "",
+                "memcached's login is two words: no spaces and control characters in user name and password",
             ));
         }
         if let Some(tls) = &self.tls
             && tls.cert.is_some() != tls.key.is_some()
         {
-            return Err(Refused("a client certificate needs both cert=FILE and key=FILE".into()));
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                if tls.cert.is_none() { "cert" } else { "key" },
+                "a client certificate needs both cert=FILE and key=FILE",
+            ));
         }
         for (number, address) in self.addresses.iter().enumerate() {
             if self.addresses[..number].contains(address) {
-                return Err(Refused(format!(
-                    "{} is named twice: name each server once",
-                    place_text(address)
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    place_text(address),
+                    format!("{} is named twice: name each server once", place_text(address)),
+                ));
             }
         }
         Ok(())
@@ -242,8 +259,13 @@ pub(super) fn place_text(address: &Address) -> String {
 }
 
 fn host_and_port(text: &str) -> Result<Address, Refused> {
-    let bad =
-        || Refused(format!("{text:?} is not HOST, HOST:PORT, [IPv6]:PORT or a socket (%2Frun%2Fa.sock)"));
+    let bad = || {
+        Refused::new(
+            RefusalCode::BadValue,
+            text,
+            format!("{text:?} is not HOST, HOST:PORT, [IPv6]:PORT or a socket (%2Frun%2Fa.sock)"),
+        )
+    };
     if text.starts_with("%2F") || text.starts_with("%2f") {
         return Ok(Address::Unix(decode(text)?.into()));
     }
@@ -267,7 +289,11 @@ fn host_and_port(text: &str) -> Result<Address, Refused> {
 fn unknown(key: &str) -> Refused {
     let names: Vec<&str> = KEYS.iter().map(|(k, _)| *k).collect();
     let hint = suggest::hint(key, names.iter().copied());
-    Refused(format!("unknown option {key:?} of the memcached target{hint}; accepted: {}", names.join(", ")))
+    Refused::new(
+        RefusalCode::UnknownName,
+        key,
+        format!("unknown option {key:?} of the memcached target{hint}; accepted: {}", names.join(", ")),
+    )
 }
 
 #[cfg(test)]
@@ -331,7 +357,7 @@ mod tests {
             ("memcached", "scheme"),
         ];
         for (uri, words) in cases {
-            let refusal = MemcachedOptions::from_uri(uri).unwrap_err().0;
+            let refusal = MemcachedOptions::from_uri(uri).unwrap_err().to_string();
             assert!(refusal.contains(words), "{uri}: {refusal}");
         }
     }

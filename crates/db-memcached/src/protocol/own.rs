@@ -1,8 +1,8 @@
 //! Commands of one's own in the classic text protocol: `set` of a value, and `get` of one or several keys. Others have no form of
 //! words alone, and are refused before any load is sent.
 
-use dyno_types::Refused;
 use dyno_types::command::{CommandArgument, CommandForm, CommandTemplate};
+use dyno_types::{RefusalCode, Refused};
 
 /// What a command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,14 @@ fn own(form: &CommandForm) -> Result<Own, Refused> {
         (b"get", 2..) => CommandKind::Get(form.arguments.len() as u32 - 1),
         (name, _) => {
             let name = String::from_utf8_lossy(name);
-            return Err(Refused(format!(
-                "memcached: the command {name:?} is not sent: expected set with key, flags, expiry and value, or get with keys"
-            )));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "",
+                format!(
+                    "memcached: the command {name:?} is not sent: expected set with key, flags, expiry and value, or \
+                     get with keys"
+                ),
+            ));
         }
     };
     Ok(Own { kind, arguments: form.arguments.clone() })
@@ -39,12 +44,14 @@ pub(super) fn compile(templates: &[CommandTemplate], servers: usize) -> Result<V
     let one = |template: &CommandTemplate| {
         let [form] = template.commands.as_slice() else {
             let words = format!("memcached: {:?} has several commands: expected one", template.name);
-            return Err(Refused(words));
+            return Err(Refused::new(RefusalCode::Unsupported, "", words));
         };
         match own(form)? {
-            Own { kind: CommandKind::Get(2..), .. } if servers > 1 => {
-                Err(Refused(format!("memcached: a get of several keys goes to one server, not to {servers}")))
-            }
+            Own { kind: CommandKind::Get(2..), .. } if servers > 1 => Err(Refused::new(
+                RefusalCode::Unsupported,
+                "",
+                format!("memcached: a get of several keys goes to one server, not to {servers}"),
+            )),
             own => Ok(own),
         }
     };

@@ -4,7 +4,7 @@ use crate::official_driver::errors::OfficialFailure;
 use crate::official_driver::options::OfficialOptions;
 use crate::official_driver::shapes;
 use crate::protocol::{MongoFacts, QUESTIONS};
-use dyno_types::{Content, Outcome, Refused};
+use dyno_types::{Content, Outcome, RefusalCode, Refused};
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::{Acknowledgment, ClientOptions, Tls};
@@ -54,7 +54,7 @@ impl Official {
         if transaction && self.facts.get("replica_set").is_none() && !self.facts.is_router() {
             let why =
                 "transactions of several documents need a replica set or a router; this is a single server";
-            return Err(Refused(why.into()));
+            return Err(Refused::new(RefusalCode::Unsupported, "", why));
         }
         shapes::check(content.shapes())
     }

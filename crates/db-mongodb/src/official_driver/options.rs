@@ -1,6 +1,6 @@
 //! What a URI says, as the driver reads it, and what is told beside it.
 
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{Acknowledgment, ConnectionString, HostInfo, ServerAddress};
 
@@ -43,9 +43,13 @@ fn not_built_in(uri: &str) -> Result<(), Refused> {
     for asked in asked {
         let of = |(mechanism, ..): &&(&str, &str, bool, &str)| mechanism.eq_ignore_ascii_case(asked);
         if let Some((mechanism, feature, false, needs)) = FEATURES.iter().find(of) {
-            return Err(Refused(format!(
-                "authMechanism={mechanism}: this build has no such login: build with --features {feature}{needs}"
-            )));
+            return Err(Refused::new(
+                RefusalCode::NotBuilt,
+                "authMechanism",
+                format!(
+                    "authMechanism={mechanism}: this build has no such login: build with --features {feature}{needs}"
+                ),
+            ));
         }
     }
     Ok(())
@@ -56,22 +60,27 @@ fn refused(error: &Error, uri: &str) -> Refused {
         ErrorKind::InvalidArgument { message, .. } => message.clone(),
         kind => kind.to_string(),
     };
-    Refused(without_password(&words, uri))
+    Refused::new(RefusalCode::BadValue, "", without_password(&words, uri))
 }
 
 impl OfficialOptions {
     /// Reads `mongodb://...` or `mongodb+srv://...`; nothing is asked of DNS yet.
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         if !uri.starts_with("mongodb://") && !uri.starts_with("mongodb+srv://") {
-            return Err(Refused("the official driver is for mongodb:// and mongodb+srv:// targets".into()));
+            return Err(Refused::new(
+                RefusalCode::Conflict,
+                "",
+                "the official driver is for mongodb:// and mongodb+srv:// targets",
+            ));
         }
         not_built_in(uri)?;
         let parsed = ConnectionString::parse(uri).map_err(|error| refused(&error, uri))?;
         let unacknowledged = |w: &Option<Acknowledgment>| matches!(w, Some(Acknowledgment::Nodes(0)));
         if parsed.write_concern.as_ref().is_some_and(|concern| unacknowledged(&concern.w)) {
-            return Err(Refused(
-                "w=0 (unacknowledged writes) is not offered: without replies there is nothing to measure; use w=1"
-                    .into(),
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "w",
+                "w=0 (unacknowledged writes) is not offered: without replies there is nothing to measure; use w=1",
             ));
         }
         let user = parsed.credential.as_ref().and_then(|c| c.username.as_deref());
@@ -148,7 +157,8 @@ mod tests {
             let uri = format!("mongodb://u:secret@h/?w=1&authmechanism={mechanism}&authSource=$external");
             match OfficialOptions::from_uri(&uri) {
                 Ok(options) => assert!(built && options.redacted().starts_with("mongodb://u:***@h:27017/")),
-                Err(Refused(words)) => {
+                Err(refused) => {
+                    let words = refused.to_string();
                     assert!(!built && words.contains(&format!("--features {feature}")), "{words}");
                     assert!(!words.contains("secret"), "{words}");
                 }
@@ -158,7 +168,7 @@ mod tests {
 
     #[test]
     fn refusals_hide_the_password() {
-        let text = |uri: &str| OfficialOptions::from_uri(uri).unwrap_err().0;
+        let text = |uri: &str| OfficialOptions::from_uri(uri).unwrap_err().to_string();
         assert!(text("mongodb://h/?w=0").contains("use w=1"));
         assert!(text("redis://h").contains("mongodb+srv://"));
         for uri in ["mongodb://u:se%cret@h", "mongodb://u:sec/ret@h", "mongodb://u:secret@h/?w=-2"] {

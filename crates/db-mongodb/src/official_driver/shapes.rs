@@ -1,7 +1,7 @@
 //! Shapes that the driver's interface has no form for.
 
-use dyno_types::Refused;
 use dyno_types::document::{Action, Change, OperationShape};
+use dyno_types::{RefusalCode, Refused};
 
 /// Refuses shapes that the driver has no form for.
 pub(crate) fn check(shapes: &[OperationShape]) -> Result<(), Refused> {
@@ -11,7 +11,11 @@ pub(crate) fn check(shapes: &[OperationShape]) -> Result<(), Refused> {
             Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
             _ => continue,
         };
-        return Err(Refused(format!("{:?}: the official driver's interface has no {why}", shape.name)));
+        return Err(Refused::new(
+            RefusalCode::Unsupported,
+            "",
+            format!("{:?}: the official driver's interface has no {why}", shape.name),
+        ));
     }
     Ok(())
 }

@@ -13,10 +13,10 @@ use self::security::{TlsParts, parse_flag, refuse_value};
 use super::compress::Compressor;
 use super::selection::{ReadPreference, Selection};
 use super::srv::{Srv, is_service, some};
-use dyno_types::Refused;
 use dyno_types::address::{Address, Tls, percent_decode};
 use dyno_types::bson::{self, kind};
 use dyno_types::suggest::nearest;
+use dyno_types::{RefusalCode, Refused};
 
 /// Number of members that must have a write before it is acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -283,7 +283,11 @@ impl Pending {
         let name = SYNONYMS.iter().find(|(other, _)| *other == known).map_or(known, |(_, name)| name);
         if let Some((_, first)) = self.seen.iter().find(|(seen, _)| seen == name) {
             let also = if first == key { String::new() } else { format!(", before as {first}") };
-            return Err(Refused(format!("option {key}: stands twice in the URI{also}; give it once")));
+            return Err(Refused::new(
+                RefusalCode::Conflict,
+                key,
+                format!("option {key}: stands twice in the URI{also}; give it once"),
+            ));
         }
         if !REPEATABLE.contains(&name) {
             self.seen.push((name.into(), key.into()));
@@ -299,7 +303,13 @@ impl MongoOptions {
         let (by_records, rest) = match (uri.strip_prefix("mongodb://"), uri.strip_prefix("mongodb+srv://")) {
             (Some(rest), _) => (false, rest),
             (_, Some(rest)) => (true, rest),
-            _ => return Err(Refused("expected mongodb://host:port/ or mongodb+srv://name/".into())),
+            _ => {
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    "",
+                    "expected mongodb://host:port/ or mongodb+srv://name/",
+                ));
+            }
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (place, database) = place.split_once('/').unwrap_or((place, ""));
@@ -310,14 +320,14 @@ impl MongoOptions {
         // A / or ? in a password ends the place early; what comes out must not be shown.
         let unescaped = login.is_none() && rest.contains('@');
         let addresses_of = |hosts: &str| match addresses(hosts) {
-            Err(_) if unescaped => Err(Refused(UNESCAPED.into())),
+            Err(_) if unescaped => Err(refuse_unescaped()),
             read => read,
         };
         if unescaped && database.contains('@') {
-            return Err(Refused(UNESCAPED.into()));
+            return Err(refuse_unescaped());
         }
         let srv = match by_records.then(|| Srv::new(hosts, query)) {
-            Some(Err(_)) if unescaped => return Err(Refused(UNESCAPED.into())),
+            Some(Err(_)) if unescaped => return Err(refuse_unescaped()),
             read => read.transpose()?,
         };
         let mut pending = Pending::default();
@@ -329,8 +339,12 @@ impl MongoOptions {
         let database = percent_decode(database)?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| match pair.contains('@') {
-                true => Refused(UNESCAPED.into()),
-                false => Refused(format!("option {pair:?} has no value: write {pair}=value")),
+                true => refuse_unescaped(),
+                false => Refused::new(
+                    RefusalCode::Missing,
+                    pair,
+                    format!("option {pair:?} has no value: write {pair}=value"),
+                ),
             })?;
             options.set(key, &percent_decode(value)?, &mut pending)?;
         }
@@ -347,11 +361,15 @@ impl MongoOptions {
         let known = key.to_ascii_lowercase();
         let known = known.as_str();
         if let Some((_, instead)) = REFUSED.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)) {
-            return Err(Refused(format!("option {key}: {instead}")));
+            return Err(Refused::new(RefusalCode::Unsupported, key, format!("option {key}: {instead}")));
         }
         // An empty set of tags is any member's.
         if value.is_empty() && known != "readpreferencetags" {
-            return Err(Refused(format!("option {key}: the value behind the = is missing")));
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                key,
+                format!("option {key}: the value behind the = is missing"),
+            ));
         }
         pending.note(known, key)?;
         let refuse = |expected: &str| refuse_value(key, value, expected);
@@ -414,7 +432,13 @@ impl MongoOptions {
             "appname" => self.app_name = value.into(),
             "srvmaxhosts" | "srvservicename" => {
                 let srv = self.srv.as_mut();
-                let srv = srv.ok_or_else(|| Refused(format!("option {key}: is for mongodb+srv:// alone")))?;
+                let srv = srv.ok_or_else(|| {
+                    Refused::new(
+                        RefusalCode::Conflict,
+                        key,
+                        format!("option {key}: is for mongodb+srv:// alone"),
+                    )
+                })?;
                 if known == "srvmaxhosts" {
                     srv.max_hosts = number(0, MOST, "a number (0 for all)")? as usize;
                 } else if is_service(value) {
@@ -430,7 +454,11 @@ impl MongoOptions {
                 let meant =
                     nearest(key, TAKEN).map_or(String::new(), |name| format!(", did you mean {name}?"));
                 let known = TAKEN.join(", ");
-                return Err(Refused(format!("unknown option {key:?} in the URI{meant}; known: {known}")));
+                return Err(Refused::new(
+                    RefusalCode::UnknownName,
+                    key,
+                    format!("unknown option {key:?} in the URI{meant}; known: {known}"),
+                ));
             }
         }
         Ok(())
@@ -448,7 +476,11 @@ impl MongoOptions {
         let beside = if api_strict.is_some() { "apiStrict" } else { "apiDeprecationErrors" };
         self.server_api = match api_version {
             None if api_strict.is_some() || api_deprecation_errors.is_some() => {
-                return Err(Refused(format!("option {beside}: needs apiVersion=1 beside it")));
+                return Err(Refused::new(
+                    RefusalCode::Missing,
+                    beside,
+                    format!("option {beside}: needs apiVersion=1 beside it"),
+                ));
             }
             None => None,
             Some(version) => {
@@ -468,56 +500,74 @@ impl MongoOptions {
 
     /// Refuses what contradicts itself or cannot be done.
     pub fn check(&self) -> Result<(), Refused> {
-        let refuse = |text: &str| Err(Refused(text.into()));
+        let refuse = |code: RefusalCode, key: &str, text: &str| Err(Refused::new(code, key, text));
         let w = self.write_concern.w.as_deref().unwrap_or_default();
         if w == "0" {
             return refuse(
+                RefusalCode::Unsupported,
+                "w",
                 "w=0 (unacknowledged writes) is not offered: without replies there is nothing to measure; use w=1",
             );
         }
         if w.parse::<i128>().is_ok_and(|members| !(1..=i128::from(i32::MAX)).contains(&members)) {
-            return Err(Refused(format!(
-                "w={w}: expected a number of members from 1, majority, or the name of a write concern"
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "w",
+                format!(
+                    "w={w}: expected a number of members from 1, majority, or the name of a write concern"
+                ),
+            ));
         }
         if self.direct == Some(true) && (self.addresses.len() > 1 || self.srv.is_some()) {
-            return refuse("directConnection=true needs one host, and no mongodb+srv://");
+            let text = "directConnection=true needs one host, and no mongodb+srv://";
+            return refuse(RefusalCode::Conflict, "directConnection", text);
         }
         if self.srv.as_ref().is_some_and(|srv| srv.max_hosts > 0) {
             if self.replica_set.is_some() {
-                return refuse("srvMaxHosts is for routers: not together with replicaSet");
+                let text = "srvMaxHosts is for routers: not together with replicaSet";
+                return refuse(RefusalCode::Conflict, "srvMaxHosts", text);
             }
             if self.load_balanced {
-                return refuse("srvMaxHosts is for routers: not together with loadBalanced=true");
+                let text = "srvMaxHosts is for routers: not together with loadBalanced=true";
+                return refuse(RefusalCode::Conflict, "srvMaxHosts", text);
             }
         }
         if self.load_balanced {
             if self.addresses.len() > 1 {
-                return Err(Refused(format!(
-                    "loadBalanced=true needs one host, the load balancer: there are {}",
-                    self.addresses.len()
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    "loadBalanced",
+                    format!(
+                        "loadBalanced=true needs one host, the load balancer: there are {}",
+                        self.addresses.len()
+                    ),
+                ));
             }
             if self.replica_set.is_some() {
                 return refuse(
+                    RefusalCode::Conflict,
+                    "loadBalanced",
                     "loadBalanced=true is for routers behind a load balancer: not together with replicaSet",
                 );
             }
             if self.direct == Some(true) {
-                return refuse("loadBalanced=true and directConnection=true contradict each other: give one");
+                let text = "loadBalanced=true and directConnection=true contradict each other: give one";
+                return refuse(RefusalCode::Conflict, "loadBalanced", text);
             }
         }
         self.selection.check(self.read_preference)?;
         check_database(&self.database)?;
         if self.app_name.len() > 128 {
-            return refuse("appName: at most 128 bytes");
+            return refuse(RefusalCode::BadValue, "appName", "appName: at most 128 bytes");
         }
         if matches!(self.auth, Some(Auth::X509 { .. })) {
             if self.tls.as_ref().is_none_or(|tls| tls.cert.is_none()) {
-                return refuse("authMechanism=MONGODB-X509 needs tlsCertificateKeyFile=FILE");
+                let text = "authMechanism=MONGODB-X509 needs tlsCertificateKeyFile=FILE";
+                return refuse(RefusalCode::Missing, "tlsCertificateKeyFile", text);
             }
             if self.auth_source != EXTERNAL {
-                return refuse("authMechanism=MONGODB-X509: leave authSource out, or set it to $external");
+                let text = "authMechanism=MONGODB-X509: leave authSource out, or set it to $external";
+                return refuse(RefusalCode::Conflict, "authSource", text);
             }
         }
         Ok(())
@@ -553,7 +603,11 @@ impl MongoOptions {
             [] => {}
             [text] => self.take_text(&srv, text)?,
             _ => {
-                return Err(Refused(format!("{} has {} TXT records; one is allowed", srv.host, texts.len())));
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    srv.host.as_str(),
+                    format!("{} has {} TXT records; one is allowed", srv.host, texts.len()),
+                ));
             }
         }
         self.addresses = some(addresses, srv.max_hosts)?;
@@ -562,7 +616,13 @@ impl MongoOptions {
     }
 
     fn take_text(&mut self, srv: &Srv, text: &str) -> Result<(), Refused> {
-        let bad = |why: &str| Refused(format!("the TXT record of {}: {text:?}: {why}", srv.host));
+        let bad = |why: &str| {
+            Refused::new(
+                RefusalCode::BadValue,
+                srv.host.as_str(),
+                format!("the TXT record of {}: {text:?}: {why}", srv.host),
+            )
+        };
         for pair in text.split('&') {
             let (key, value) = pair.split_once('=').ok_or_else(|| bad("expected name=value"))?;
             if value.is_empty() {
@@ -581,6 +641,10 @@ impl MongoOptions {
         }
         Ok(())
     }
+}
+
+fn refuse_unescaped() -> Refused {
+    Refused::new(RefusalCode::BadValue, "", UNESCAPED)
 }
 
 fn compressors(value: &str) -> Option<Vec<Compressor>> {

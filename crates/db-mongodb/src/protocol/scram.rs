@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use hmac::digest::KeyInit;
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
@@ -78,7 +78,13 @@ impl Login {
         let prepared = match mechanism {
             Mechanism::Sha1 => hex::encode(md5::Md5::digest(format!("{user}:mongo:{password}").as_bytes())),
             Mechanism::Sha256 => stringprep::saslprep(password)
-                .map_err(|_| Refused("the password has characters that SASLprep forbids".into()))?
+                .map_err(|_| {
+                    Refused::new(
+                        RefusalCode::BadValue,
+                        "",
+                        "the password has characters that SASLprep forbids",
+                    )
+                })?
                 .into_owned(),
         };
         Ok(Login {

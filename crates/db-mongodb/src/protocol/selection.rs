@@ -2,8 +2,8 @@
 
 use super::description::{ServerDescription, ServerType, Tags};
 use super::topology::{Topology, TopologyType};
-use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
+use dyno_types::{RefusalCode, Refused};
 
 /// Which members of a replica set are read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,21 +100,29 @@ impl Selection {
     pub(super) fn check(&self, mode: ReadPreference) -> Result<(), Refused> {
         if mode == ReadPreference::Primary {
             if self.tags.iter().any(|tags| !tags.is_empty()) {
-                return Err(Refused(
-                    "readPreferenceTags choose among secondaries: not with readPreference=primary".into(),
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    "readPreferenceTags",
+                    "readPreferenceTags choose among secondaries: not with readPreference=primary",
                 ));
             }
             if self.staleness_s.is_some() {
-                return Err(Refused(
-                    "maxStalenessSeconds is a bound for secondaries: not with readPreference=primary".into(),
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    "maxStalenessSeconds",
+                    "maxStalenessSeconds is a bound for secondaries: not with readPreference=primary",
                 ));
             }
         }
         let least = LEAST_STALENESS_S.max((self.heartbeat_ms + IDLE_WRITE_S * 1_000).div_ceil(1_000));
         match self.staleness_s {
-            Some(seconds) if seconds < least => Err(Refused(format!(
-                "maxStalenessSeconds={seconds}: at least {least} here (heartbeatFrequencyMS and 10 s)"
-            ))),
+            Some(seconds) if seconds < least => Err(Refused::new(
+                RefusalCode::BadValue,
+                "maxStalenessSeconds",
+                format!(
+                    "maxStalenessSeconds={seconds}: at least {least} here (heartbeatFrequencyMS and 10 s)"
+                ),
+            )),
             _ => Ok(()),
         }
     }
@@ -312,7 +320,7 @@ mod tests {
             ("readPreference=nearest&readPreferenceTags=dc", "name:value"),
             ("heartbeatFrequencyMS=499", "at least 500"),
         ] {
-            let why = read(options).unwrap_err().0;
+            let why = read(options).unwrap_err().to_string();
             assert!(why.contains(words), "{options}: {why}");
         }
     }

@@ -1,8 +1,8 @@
 //! `mongodb+srv://`: what DNS says of the hosts and options (MongoDB's "Initial DNS Seedlist Discovery" and "Polling SRV
 //! records" specifications). The questions are asked elsewhere.
 
-use dyno_types::Refused;
 use dyno_types::address::Address;
+use dyno_types::{RefusalCode, Refused};
 
 /// Questions of a URI to DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,9 @@ pub struct Srv {
 impl Srv {
     /// For the part of a URI where hosts stand.
     pub(super) fn new(place: &str, query: &str) -> Result<Self, Refused> {
-        let bad = |why: &str| Err(Refused(format!("mongodb+srv://{place}: {why}")));
+        let bad = |why: &str| {
+            Err(Refused::new(RefusalCode::BadValue, place, format!("mongodb+srv://{place}: {why}")))
+        };
         if place.contains(',') {
             return bad("one name, whose records name the hosts");
         }
@@ -62,7 +64,11 @@ impl Srv {
     /// passwords elsewhere.
     pub(super) fn accept(&self, hosts: Vec<(String, u16)>) -> Result<Vec<Address>, Refused> {
         if hosts.is_empty() {
-            return Err(Refused(format!("{} has no SRV records", self.name())));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                self.name(),
+                format!("{} has no SRV records", self.name()),
+            ));
         }
         let end = format!(".{}", self.domain().to_ascii_lowercase());
         hosts
@@ -71,12 +77,18 @@ impl Srv {
                 let name = host.trim_end_matches('.').to_ascii_lowercase();
                 if !name.ends_with(&end) || name.len() == end.len() {
                     let name = self.name();
-                    return Err(Refused(format!(
-                        "the SRV record of {name} names {host:?}, which is not within {end}"
-                    )));
+                    return Err(Refused::new(
+                        RefusalCode::BadValue,
+                        name.as_str(),
+                        format!("the SRV record of {name} names {host:?}, which is not within {end}"),
+                    ));
                 }
                 match port {
-                    0 => Err(Refused(format!("the SRV record of {} names port 0", self.name()))),
+                    0 => Err(Refused::new(
+                        RefusalCode::BadValue,
+                        self.name(),
+                        format!("the SRV record of {} names port 0", self.name()),
+                    )),
                     _ => Ok(Address::Tcp(name, port)),
                 }
             })
@@ -99,7 +111,9 @@ pub(super) fn some(mut hosts: Vec<Address>, most: usize) -> Result<Vec<Address>,
         return Ok(hosts);
     }
     for at in 0..most {
-        let drawn = getrandom::u64().map_err(|e| Refused(format!("no random bytes for srvMaxHosts: {e}")))?;
+        let drawn = getrandom::u64().map_err(|e| {
+            Refused::new(RefusalCode::Limit, "srvMaxHosts", format!("no random bytes for srvMaxHosts: {e}"))
+        })?;
         let left = (hosts.len() - at) as u64;
         hosts.swap(at, at + (drawn % left) as usize);
     }
@@ -117,7 +131,7 @@ mod tests {
     }
 
     fn refused(uri: &str) -> String {
-        MongoOptions::from_uri(uri).unwrap_err().0
+        MongoOptions::from_uri(uri).unwrap_err().to_string()
     }
 
     fn hosts(names: &[&str]) -> Vec<(String, u16)> {
@@ -173,10 +187,16 @@ mod tests {
             "localhost",
         ] {
             let mixed = hosts(&["a.example.com", host]);
-            let why = options(cluster).with_records(mixed, &[]).unwrap_err().0;
+            let why = options(cluster).with_records(mixed, &[]).unwrap_err().to_string();
             assert!(why.contains("not within .example.com"), "{host}: {why}");
         }
-        assert!(options(cluster).with_records(Vec::new(), &[]).unwrap_err().0.contains("no SRV records"));
+        assert!(
+            options(cluster)
+                .with_records(Vec::new(), &[])
+                .unwrap_err()
+                .to_string()
+                .contains("no SRV records")
+        );
         // A name of two parts, or one: hosts have a part more.
         for name in ["mongo.local", "mongo"] {
             let uri = format!("mongodb+srv://{name}/");
@@ -214,11 +234,11 @@ mod tests {
             (&["loadBalanced=maybe"], "true or false"),
             (&["authSource=a", "authSource=a"], "2 TXT records"),
         ] {
-            let why = with(cluster, texts).unwrap_err().0;
+            let why = with(cluster, texts).unwrap_err().to_string();
             assert!(why.contains(words), "{texts:?}: {why}");
         }
         let several = with("mongodb+srv://cluster.example.com/?srvMaxHosts=1", &["replicaSet=rs"]);
-        assert!(several.unwrap_err().0.contains("srvMaxHosts"));
+        assert!(several.unwrap_err().to_string().contains("srvMaxHosts"));
     }
 
     #[test]

@@ -61,7 +61,8 @@ fn options(case: &Value) -> Result<MongoOptions, String> {
     if let Some(ms) = case["heartbeat_ms"].as_i64() {
         query.push(format!("heartbeatFrequencyMS={ms}"));
     }
-    MongoOptions::from_uri(&format!("mongodb://h/?{}", query.join("&"))).map_err(|refused| refused.0)
+    MongoOptions::from_uri(&format!("mongodb://h/?{}", query.join("&")))
+        .map_err(|refused| refused.to_string())
 }
 
 fn server(case: &Value) -> TopologyServer {

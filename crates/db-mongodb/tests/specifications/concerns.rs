@@ -36,7 +36,7 @@ fn check_element(case: &Value) -> Checked {
         (Ok(options), true) => options,
         (Err(_), false) => return Ok(()),
         (Ok(_), false) => return expect(false, || "is accepted".into()),
-        (Err(why), true) => return expect(false, || why.0),
+        (Err(why), true) => return expect(false, || why.to_string()),
     };
     let name = case["element"].as_str().unwrap();
     let verb = if name == "readConcern" { Verb::Read } else { Verb::Insert };

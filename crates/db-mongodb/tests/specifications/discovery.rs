@@ -17,7 +17,7 @@ fn discovery_and_errors() {
 /// A case has a URI, and phases with the topology that they lead to.
 pub fn check(case: &Value, _data: &Value) -> Checked {
     let uri = case["uri"].as_str().unwrap();
-    let options = MongoOptions::from_uri(uri).map_err(|refused| Mismatch(refused.0))?;
+    let options = MongoOptions::from_uri(uri).map_err(|refused| Mismatch(refused.to_string()))?;
     let mut topology = start(&options);
     for (number, phase) in case["phases"].as_array().unwrap().iter().enumerate() {
         for reply in phase["replies"].as_array().into_iter().flatten() {

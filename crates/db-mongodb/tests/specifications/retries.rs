@@ -110,7 +110,8 @@ fn driver(case: &Value) -> Result<MongoDriver, Mismatch> {
         let on = case["options"][option].as_bool().unwrap_or(true);
         query += &format!("&{option}={on}");
     }
-    let options = MongoOptions::from_uri(&format!("mongodb://h/d?{query}")).map_err(|why| Mismatch(why.0))?;
+    let options =
+        MongoOptions::from_uri(&format!("mongodb://h/d?{query}")).map_err(|why| Mismatch(why.to_string()))?;
     let endpoint =
         Endpoint::Tcp { host: "127.0.0.1".into(), address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)) };
     let deployment = match is_sharded(case) {

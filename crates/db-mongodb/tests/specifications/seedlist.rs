@@ -18,7 +18,7 @@ pub fn check(case: &Value, data: &Value) -> Checked {
         (Ok(options), false) => options,
         (Err(_), true) => return Ok(()),
         (Ok(_), true) => return expect(false, || "is accepted".into()),
-        (Err(why), false) => return expect(false, || why.0),
+        (Err(why), false) => return expect(false, || why.to_string()),
     };
     let shown = |address: &Address| match address {
         Address::Tcp(host, port) => format!("{host}:{port}"),

@@ -22,7 +22,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
         (Ok(options), true) => options,
         (Err(_), false) => return Ok(()),
         (Ok(_), false) => return expect(false, || "is accepted".into()),
-        (Err(why), true) => return expect(false, || why.0),
+        (Err(why), true) => return expect(false, || why.to_string()),
     };
     check_hosts(&options, &case["hosts"])?;
     check_login(&options, &case["login"])?;

@@ -8,7 +8,7 @@ use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, 
 use super::state::RedisDriver;
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{Action, Change, DocumentFilter, FieldTest};
-use dyno_types::{Content, Outcome, Refused, Request};
+use dyno_types::{Content, Outcome, RefusalCode, Refused, Request};
 use std::io::Write;
 
 /// Refuses what Redis cannot do with documents.
@@ -26,9 +26,13 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
         };
         if let Some(why) = why {
             let name = &shape.name;
-            return Err(Refused(format!(
-                "Redis keeps a document as one value, found by its _id: it cannot do {name:?} ({why})"
-            )));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "",
+                format!(
+                    "Redis keeps a document as one value, found by its _id: it cannot do {name:?} ({why})"
+                ),
+            ));
         }
     }
     Ok(())

@@ -14,7 +14,8 @@ use super::state::RedisDriver;
 use super::{documents, facts};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::{
-    ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb,
+    ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, RefusalCode, Refused, Request,
+    Then, Verb,
 };
 use std::sync::Arc;
 
@@ -32,17 +33,19 @@ impl RedisDriver {
         verbs: &[Verb],
     ) -> Result<Self, Refused> {
         if options.index == Index::None && verbs.contains(&Verb::Scan) {
-            return Err(Refused(
-                "scans need the index of keys: use index=zset (redis.index=zset), which layout=hash has by default"
-                    .into(),
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                "index",
+                "scans need the index of keys: use index=zset (redis.index=zset), which layout=hash has by default",
             ));
         }
         let all = Request { verb: Verb::Insert, ..Request::default() };
         if options.layout == RecordLayout::String && verbs.contains(&Verb::Update) && content.fields(&all) > 1
         {
-            return Err(Refused(
-                "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash"
-                    .into(),
+            return Err(Refused::new(
+                RefusalCode::Conflict,
+                "layout",
+                "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash",
             ));
         }
         documents::check(content.as_ref())?;

@@ -2,7 +2,7 @@
 
 use dyno_types::address::{Address, Tls, percent_decode as decode};
 use dyno_types::units::parse_duration_ns;
-use dyno_types::{Refused, suggest};
+use dyno_types::{RefusalCode, Refused, suggest};
 use std::path::PathBuf;
 
 /// Form in which a record is stored.
@@ -103,7 +103,9 @@ impl RedisOptions {
     /// Reads `redis://[user[:password]@]host[:port][,host...][/db][?option=value&...]`, `rediss://...` or
     /// `unix://[user[:password]@]/path[?...]` (also `unix:/path`).
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
-        let (scheme, rest) = uri.split_once(':').ok_or_else(|| Refused(format!("{uri:?} has no scheme")))?;
+        let (scheme, rest) = uri
+            .split_once(':')
+            .ok_or_else(|| Refused::new(RefusalCode::Missing, "", format!("{uri:?} has no scheme")))?;
         let mut options =
             RedisOptions { tls: (scheme == "rediss").then(Tls::default), ..RedisOptions::default() };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -119,8 +121,10 @@ impl RedisOptions {
         }
         if scheme == "unix" {
             if !place.starts_with('/') {
-                return Err(Refused(
-                    "a unix: target needs an absolute path, such as unix:///run/redis.sock".into(),
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    place,
+                    "a unix: target needs an absolute path, such as unix:///run/redis.sock",
                 ));
             }
             options.addresses = vec![Address::Unix(PathBuf::from(decode(place)?))];
@@ -220,7 +224,13 @@ impl RedisOptions {
             _ => return Err(unknown(key)),
         };
         let accepted = KEYS.iter().find(|(k, _)| *k == name).map_or("", |(_, accepted)| accepted);
-        set.ok_or_else(|| Refused(format!("option {key}={value} of the Redis target: expected {accepted}")))
+        set.ok_or_else(|| {
+            Refused::new(
+                RefusalCode::BadValue,
+                key,
+                format!("option {key}={value} of the Redis target: expected {accepted}"),
+            )
+        })
     }
 
     fn tls_mut(&mut self) -> &mut Tls {
@@ -230,12 +240,20 @@ impl RedisOptions {
     /// Refuses an invalid configuration.
     pub fn check(&self) -> Result<(), Refused> {
         if self.cluster && self.database != 0 {
-            return Err(Refused(format!("a Redis cluster has only database 0, not {}", self.database)));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "",
+                format!("a Redis cluster has only database 0, not {}", self.database),
+            ));
         }
         if let Some(tls) = &self.tls
             && tls.cert.is_some() != tls.key.is_some()
         {
-            return Err(Refused("a client certificate needs both cert=FILE and key=FILE".into()));
+            return Err(Refused::new(
+                RefusalCode::Missing,
+                if tls.cert.is_none() { "cert" } else { "key" },
+                "a client certificate needs both cert=FILE and key=FILE",
+            ));
         }
         Ok(())
     }
@@ -273,7 +291,9 @@ impl RedisOptions {
 }
 
 fn host_and_port(text: &str) -> Result<Address, Refused> {
-    let bad = || Refused(format!("{text:?} is not HOST, HOST:PORT or [IPv6]:PORT"));
+    let bad = || {
+        Refused::new(RefusalCode::BadValue, text, format!("{text:?} is not HOST, HOST:PORT or [IPv6]:PORT"))
+    };
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, tail) = rest.split_once(']').ok_or_else(bad)?;
@@ -294,7 +314,11 @@ fn host_and_port(text: &str) -> Result<Address, Refused> {
 fn unknown(key: &str) -> Refused {
     let names: Vec<&str> = KEYS.iter().map(|(k, _)| *k).collect();
     let hint = suggest::hint(key, names.iter().copied());
-    Refused(format!("unknown option {key:?} of the Redis target{hint}; accepted: {}", names.join(", ")))
+    Refused::new(
+        RefusalCode::UnknownName,
+        key,
+        format!("unknown option {key:?} of the Redis target{hint}; accepted: {}", names.join(", ")),
+    )
 }
 
 #[cfg(test)]
@@ -326,7 +350,7 @@ mod tests {
 
     #[test]
     fn refusals_name_what_is_accepted() {
-        let text = |uri: &str| RedisOptions::from_uri(uri).unwrap_err().0;
+        let text = |uri: &str| RedisOptions::from_uri(uri).unwrap_err().to_string();
         assert!(text("redis://h?clutser=true").contains("did you mean cluster"));
         assert!(text("redis://h?protocol=4").contains("2 or 3"));
         assert!(text("redis://h:x").contains("HOST:PORT"));

@@ -9,7 +9,7 @@ use crate::job::Clock;
 use crate::net::{Net, Patience, Ready};
 use crate::run_error::RunError;
 use dyno_types::limits::BACKOFF_NS;
-use dyno_types::{ConnectionStep, Driver, Outcome, Refused};
+use dyno_types::{ConnectionStep, Driver, Outcome, RefusalCode, Refused};
 use std::collections::VecDeque;
 use std::{io, iter};
 
@@ -43,7 +43,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.net.wait(now, now + OPENING_LOOK_NS, &mut self.pool.ready)?;
             self.receive_pass()?;
             match self.errors.pop() {
-                Some((Outcome::Aborted, text)) => return Err(Refused(text).into()),
+                Some((Outcome::Aborted, text)) => {
+                    return Err(Refused::new(RefusalCode::Limit, "", text).into());
+                }
                 Some((outcome, text)) => return failed(outcome, text),
                 None => {}
             }

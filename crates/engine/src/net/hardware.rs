@@ -3,7 +3,7 @@
 //! clock, by readings of both that are taken together.
 
 use super::wall_clock::ClockReading;
-use dyno_types::{Endpoint, Refused};
+use dyno_types::{Endpoint, RefusalCode, Refused};
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 use std::fs::File;
 use std::io;
@@ -58,9 +58,14 @@ impl Cards {
         let mut cards: Vec<(IpAddr, Arc<CardClock>)> = Vec::new();
         for endpoint in endpoints {
             let refused = |why: &dyn std::fmt::Display| {
-                Refused(format!(
-                    "--stamps hardware: {endpoint}: {why}; use --stamps kernel, or a card that stamps every packet (ethtool -T)"
-                ))
+                Refused::new(
+                    RefusalCode::Unsupported,
+                    "--stamps",
+                    format!(
+                        "--stamps hardware: {endpoint}: {why}; use --stamps kernel, or a card that stamps \
+                         every packet (ethtool -T)"
+                    ),
+                )
             };
             let Endpoint::Tcp { address, .. } = endpoint else {
                 return Err(refused(&"a Unix socket has no network card"));
@@ -159,9 +164,9 @@ mod tests {
     #[test]
     fn a_card_without_a_clock_is_refused_with_its_name() {
         let to = |address: &str| Endpoint::Tcp { host: "x".into(), address: address.parse().unwrap() };
-        let why = Cards::clocks_towards(&[to("127.0.0.1:6379")]).unwrap_err().0;
+        let why = Cards::clocks_towards(&[to("127.0.0.1:6379")]).unwrap_err().to_string();
         assert!(why.contains("lo has no clock of its own") && why.contains("--stamps kernel"), "{why}");
-        let why = Cards::clocks_towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().0;
+        let why = Cards::clocks_towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().to_string();
         assert!(why.contains("Unix socket"), "{why}");
         // The driver of the loopback answers: what is asked is understood.
         let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };

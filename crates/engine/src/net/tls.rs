@@ -2,7 +2,7 @@
 
 use dyno_types::address::Tls;
 use dyno_types::limits::SECRET_BYTES;
-use dyno_types::{Endpoint, Refused, bounded};
+use dyno_types::{Endpoint, RefusalCode, Refused, bounded};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -46,7 +46,13 @@ enum PemError {
 }
 
 fn load<T>(path: &Path, what: &str, read: impl Fn(&Path) -> Result<T, PemError>) -> Result<T, Refused> {
-    read(path).map_err(|why| Refused(format!("{what} {}: {why}", path.display())))
+    read(path).map_err(|why| {
+        Refused::new(
+            RefusalCode::BadFile,
+            path.display().to_string(),
+            format!("{what} {}: {why}", path.display()),
+        )
+    })
 }
 
 /// Reads certificates and keys. Every refusal names the file.
@@ -54,14 +60,14 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|e| Refused(format!("TLS: {e}")))?;
+        .map_err(|e| Refused::new(RefusalCode::Unsupported, "", format!("TLS: {e}")))?;
     let builder = if tls.insecure || tls.any_name {
         let signed = match tls.insecure {
             true => None,
             false => {
                 let roots = Arc::new(roots(tls)?);
                 let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
-                Some(verifier.map_err(|e| Refused(format!("TLS: {e}")))?)
+                Some(verifier.map_err(|e| Refused::new(RefusalCode::BadFile, "ca", format!("TLS: {e}")))?)
             }
         };
         builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { signed, provider }))
@@ -72,9 +78,13 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
         (Some(cert), Some(key)) => {
             let chain = load(cert, "client certificate", certificates)?;
             let key = load(key, "client key", |p| Ok(PrivateKeyDer::from_pem_slice(&pem(p)?)?))?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|e| Refused(format!("client certificate: {e}")))?
+            builder.with_client_auth_cert(chain, key).map_err(|e| {
+                Refused::new(
+                    RefusalCode::BadFile,
+                    cert.display().to_string(),
+                    format!("client certificate: {e}"),
+                )
+            })?
         }
         _ => builder.with_no_client_auth(),
     };
@@ -96,13 +106,23 @@ fn roots(tls: &Tls) -> Result<RootCertStore, Refused> {
     match &tls.ca {
         Some(path) => {
             for certificate in load(path, "CA file", certificates)? {
-                roots.add(certificate).map_err(|e| Refused(format!("CA file {}: {e}", path.display())))?;
+                roots.add(certificate).map_err(|e| {
+                    Refused::new(
+                        RefusalCode::BadFile,
+                        path.display().to_string(),
+                        format!("CA file {}: {e}", path.display()),
+                    )
+                })?;
             }
         }
         None => {
             let (added, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if added == 0 {
-                return Err(Refused("no CA certificates on this system: name one with ca=FILE".into()));
+                return Err(Refused::new(
+                    RefusalCode::Missing,
+                    "ca",
+                    "no CA certificates on this system: name one with ca=FILE",
+                ));
             }
         }
     }

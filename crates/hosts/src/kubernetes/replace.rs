@@ -2,9 +2,9 @@
 //!
 //! dyno's labels and selectors are put on whatever is given, so that it is found and removed with the run.
 
-use dyno_types::Refused;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
+use dyno_types::{RefusalCode, Refused};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -132,8 +132,13 @@ fn name(object: &Value) -> (&str, &str) {
 /// # Errors
 /// The folder or a file cannot be read, or holds what is no object that may be given.
 pub fn read(folder: &Path) -> Result<UserObjects, Refused> {
-    let failed =
-        |path: &Path, why: &dyn Display| Refused(format!("kubernetes.manifests: {}: {why}", path.display()));
+    let failed = |path: &Path, why: &dyn Display| {
+        Refused::new(
+            RefusalCode::BadFile,
+            path.display().to_string(),
+            format!("kubernetes.manifests: {}: {why}", path.display()),
+        )
+    };
     let entries = std::fs::read_dir(folder).map_err(|e| failed(folder, &e))?;
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     let known = |end: &str| ["yaml", "yml", "json"].contains(&end);
@@ -165,14 +170,15 @@ pub fn read(folder: &Path) -> Result<UserObjects, Refused> {
 pub fn read_objects(content: &str) -> Result<Vec<Value>, Refused> {
     let mut all = Vec::new();
     for document in documents(content) {
-        let object: Value = serde_saphyr::from_str(&document).map_err(|e| Refused(e.to_string()))?;
+        let object: Value = serde_saphyr::from_str(&document)
+            .map_err(|e| Refused::new(RefusalCode::BadFile, "", e.to_string()))?;
         if object.is_null() {
             continue;
         }
         let (kind, own) = name(&object);
         if !KINDS.contains(&kind) || own.is_empty() {
             let words = format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", "));
-            return Err(Refused(words));
+            return Err(Refused::new(RefusalCode::BadFile, "", words));
         }
         all.push(object);
     }
@@ -423,9 +429,10 @@ data: {a: b}
             ("a: [\n", "x.yaml"),
             ("# nothing\n", "there are no objects in it"),
         ] {
-            let error = given(&[("x.yaml", text)]).unwrap_err().0;
+            let error = given(&[("x.yaml", text)]).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
-        assert!(read(Path::new("/nowhere")).unwrap_err().0.starts_with("kubernetes.manifests: /nowhere: "));
+        let error = read(Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.starts_with("kubernetes.manifests: /nowhere: "), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use dyno_engine::{Control, Job, RunError};
 use dyno_types::bounded;
 use dyno_types::bson;
 use dyno_types::limits::TEXT_BYTES;
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, RefusalCode, Refused};
 use dyno_workload::Workload;
 use dyno_workload::template::{TemplateContent, TemplateLoad, TemplateRun, ValueTemplate, WorkloadTemplate};
 use std::path::Path;
@@ -30,12 +30,12 @@ pub(super) struct TemplateWork {
     reload: &'static str,
 }
 
-fn refused(words: impl std::fmt::Display) -> Refused {
-    Refused(words.to_string())
-}
-
 fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
-    Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+    Refused::new(
+        RefusalCode::BadValue,
+        &bad.key,
+        format!("{} {}: expected {}", bad.key, bad.value, bad.expected),
+    )
 }
 
 /// Seed of the operations: the file's in the first repetition.
@@ -46,9 +46,11 @@ fn run_seed(spec: &Experiment, template: &WorkloadTemplate) -> u64 {
 impl TemplateWork {
     pub(super) fn read(spec: &Experiment, path: &str, wording: &Wording<'_>) -> Result<Self, Refused> {
         let key = (wording.source)("workload.documents");
-        let text =
-            bounded::text_file(path, TEXT_BYTES).map_err(|e| Refused(format!("{key}: {path}: {e}")))?;
-        let mut template = dyno_config::template::parse(&text, path).map_err(refused)?;
+        let text = bounded::text_file(path, TEXT_BYTES).map_err(|e| {
+            Refused::new(RefusalCode::BadFile, key.to_string(), format!("{key}: {path}: {e}"))
+        })?;
+        let mut template = dyno_config::template::parse(&text, path)
+            .map_err(|e| Refused::new(RefusalCode::BadFile, path, e.to_string()))?;
         if spec.seed != 1 {
             template.seed = spec.seed;
         }
@@ -141,7 +143,7 @@ fn prepare_documents(
         there += u64::from(count >= collection.count);
         if count > 0 && count < collection.count && wanted {
             let words = format!("{name} holds {count} documents, not {}: {hint}", collection.count);
-            return Err(Refused(words).into());
+            return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into());
         }
         if count > 0 && wanted {
             same_shape(collections.as_ref(), template, number, hint)?;

@@ -4,7 +4,7 @@ use crate::work::documents::TemplateWork;
 use crate::work::ycsb::YcsbRecords;
 use crate::work::{Wording, Work};
 use dyno_config::experiment::Experiment;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 
 /// Reads the work of an experiment file. What `workload.sysbench` and `workload.pocdriver` say is read by their drop-ins.
 ///
@@ -25,7 +25,11 @@ pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>
     }
     let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
     if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {
-        return Err(Refused(format!("workload.{key}: this program is built without it")));
+        return Err(Refused::new(
+            RefusalCode::NotBuilt,
+            format!("workload.{key}"),
+            format!("workload.{key}: this program is built without it"),
+        ));
     }
     Ok(Box::new(YcsbRecords::read(spec, wording)?))
 }

@@ -3,8 +3,8 @@
 use dyno_config::experiment::{Arrivals, Experiment, Stamps};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, End, Job, Pacing, Queue};
-use dyno_types::Refused;
 use dyno_types::limits::THREADS;
+use dyno_types::{RefusalCode, Refused};
 use dyno_workload::Workload;
 use std::sync::Arc;
 
@@ -28,7 +28,11 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
     let users = measure.concurrency().unwrap_or(if measure.rate.is_some() { 64 } else { 16 });
     let interval_ns = measure.interval.0;
     if let Some(threads) = spec.client.threads.filter(|threads| *threads > THREADS) {
-        return Err(Refused(format!("{threads} load threads: expected 1 to {THREADS}")));
+        return Err(Refused::new(
+            RefusalCode::Limit,
+            "client.threads",
+            format!("{threads} load threads: expected 1 to {THREADS}"),
+        ));
     }
     let job = Job {
         pacing: pacing(spec)?,
@@ -61,7 +65,9 @@ pub(super) fn load(spec: &Experiment, workload: Arc<dyn Workload>, operations: u
     let load = &spec.phases.load;
     let pacing = match &load.rate {
         Some(rate) => {
-            let profile = Profile::parse(rate).map_err(|e| Refused(format!("phases.load.rate: {e}")))?;
+            let profile = Profile::parse(rate).map_err(|e| {
+                Refused::new(RefusalCode::BadValue, "phases.load.rate", format!("phases.load.rate: {e}"))
+            })?;
             Pacing::Open { profile, process: Process::Constant }
         }
         None => Pacing::Closed { think_ns: 0 },
@@ -85,7 +91,9 @@ fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
     let Some(rate) = &measure.rate else {
         return Ok(Pacing::Closed { think_ns: measure.think.as_ref().map_or(0, |span| span.0) });
     };
-    let read = |key: &str, rate: &str| Profile::parse(rate).map_err(|e| Refused(format!("{key}: {e}")));
+    let read = |key: &str, rate: &str| {
+        Profile::parse(rate).map_err(|e| Refused::new(RefusalCode::BadValue, key, format!("{key}: {e}")))
+    };
     let mut profile = read("phases.measure.rate", rate)?;
     if let Some(warmup) = &spec.phases.warmup
         && let Some(rate) = &warmup.rate

@@ -11,7 +11,7 @@ use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
-use dyno_types::{Content, Refused, Verb, suggest};
+use dyno_types::{Content, RefusalCode, Refused, Verb, suggest};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, known_properties, stock_by_letter, stock_file};
@@ -38,22 +38,16 @@ pub(super) struct YcsbRecords {
     reload: &'static str,
 }
 
-fn refused(words: impl std::fmt::Display) -> Refused {
-    Refused(words.to_string())
-}
-
 impl YcsbRecords {
     pub(super) fn read(spec: &Experiment, wording: &Wording<'_>) -> Result<Self, Refused> {
         let asked = spec.workload.ycsb.clone().unwrap_or_default();
         let (settings, name) = settings(&asked, spec.seed, wording)?;
-        let loaded = core_config(&settings).map_err(refused)?;
-        let load =
-            Arc::new(CoreWorkload::load_phase(&loaded).map_err(|bad| refused(settings.blame_source(bad)))?);
+        let loaded = core_config(&settings)?;
+        let load = Arc::new(CoreWorkload::load_phase(&loaded).map_err(|bad| settings.blame_source(bad))?);
         let (mut settings, _) = self::settings(&asked, spec.run_seed(), wording)?;
         take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings, wording)?;
-        let config = core_config(&settings).map_err(refused)?;
-        let measure =
-            Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame_source(bad)))?);
+        let config = core_config(&settings)?;
+        let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| settings.blame_source(bad))?);
         let (records, verbs) = (loaded.insert_count, needed_verbs(&config.proportions));
         let must_load = spec.phases.load.when == When::Always;
         let (spec, reload) = (spec.clone(), wording.reload);
@@ -120,8 +114,7 @@ impl Work for YcsbRecords {
         self.must_load = prepared.load;
         if prepared.inserted.0 > 0 {
             self.config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
-            let measure =
-                CoreWorkload::run(&self.config).map_err(|bad| refused(self.settings.blame_source(bad)))?;
+            let measure = CoreWorkload::run(&self.config).map_err(|bad| self.settings.blame_source(bad))?;
             self.measure = Arc::new(measure);
         }
         Ok(())
@@ -151,7 +144,7 @@ impl Work for YcsbRecords {
 pub fn core_config_of(spec: &Experiment) -> Result<CoreConfig, Refused> {
     let asked = spec.workload.ycsb.clone().unwrap_or_default();
     let (settings, _) = settings(&asked, spec.seed, &Wording::FILE)?;
-    core_config(&settings).map_err(refused)
+    Ok(core_config(&settings)?)
 }
 
 /// Layers: the workload's file or built-in text, then the experiment's own words.
@@ -191,7 +184,11 @@ fn take_properties(
         if !known.iter().any(|p| p.name == key) {
             let hint = suggest::hint(key, known.iter().map(|p| p.name));
             let source = (wording.source)(&format!("{at}.{key}"));
-            return Err(Refused(format!("{source}: unknown property {key:?}{hint}")));
+            return Err(Refused::new(
+                RefusalCode::UnknownName,
+                source.to_string(),
+                format!("{source}: unknown property {key:?}{hint}"),
+            ));
         }
         settings.set_property(key, value, (wording.source)(&format!("{at}.{key}")));
     }
@@ -208,7 +205,9 @@ fn take_workload(
     let key = (wording.source)("workload.ycsb.workload");
     let by_letter = stock_by_letter(text);
     if by_letter.is_none() && path.is_file() {
-        let entries = properties::read_file(path).map_err(|e| Refused(format!("{key}: {text}: {e}")))?;
+        let entries = properties::read_file(path).map_err(|e| {
+            Refused::new(RefusalCode::BadFile, key.to_string(), format!("{key}: {text}: {e}"))
+        })?;
         for entry in entries {
             settings.set_property(
                 &entry.key,
@@ -222,14 +221,19 @@ fn take_workload(
         let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
         let hint = suggest::hint(text, names.iter().copied());
         let known = names.join(", ");
-        return Err(Refused(format!(
-            "{key}: {text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one \
+        return Err(Refused::new(
+            RefusalCode::BadValue,
+            key.to_string(),
+            format!(
+                "{key}: {text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one \
              of {known}"
-        )));
+            ),
+        ));
     };
     let name =
         if text.len() == 1 { format!("workload{}", text.to_ascii_lowercase()) } else { text.to_owned() };
-    for entry in properties::parse(found.as_bytes()).map_err(refused)? {
+    let entries = properties::parse(found.as_bytes());
+    for entry in entries.map_err(|e| Refused::new(RefusalCode::BadFile, key.to_string(), e.to_string()))? {
         settings.set_property(
             &entry.key,
             entry.value,

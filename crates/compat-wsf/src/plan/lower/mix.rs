@@ -3,7 +3,7 @@
 use crate::plan::lower::draft::Draft;
 use crate::plan::lower::error::LowerError;
 use dyno_config::properties;
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use serde_json::json;
 use std::path::Path;
 
@@ -108,10 +108,10 @@ impl Draft<'_> {
         } else if let Some(text) = dyno_workload::ycsb::stock_file(name) {
             properties::parse(text.as_bytes()).map_err(|line| unreadable(line.into()))?
         } else {
-            return Err(Refused(format!(
+            let text = format!(
                 "WORKLOAD_FILE: {name:?}: expected {BUILT_IN}, workloads/workloada and its like, or a file of properties"
-            ))
-            .into());
+            );
+            return Err(Refused::new(RefusalCode::BadValue, "WORKLOAD_FILE", text).into());
         };
         let known = dyno_workload::ycsb::known_properties();
         let entries = entries.into_iter().filter(|entry| known.iter().any(|p| p.name == entry.key));
@@ -142,10 +142,13 @@ impl Draft<'_> {
         let mut inserts = 0.0;
         let mut words = Vec::new();
         for one in all.iter().filter(|one| one.key.ends_with("proportion")) {
-            let share: f64 = one
-                .value
-                .parse()
-                .map_err(|_| Refused(format!("{}: {:?} is no share", one.key, one.value)))?;
+            let share: f64 = one.value.parse().map_err(|_| {
+                Refused::new(
+                    RefusalCode::BadValue,
+                    &one.key,
+                    format!("{}: {:?} is no share", one.key, one.value),
+                )
+            })?;
             sum += share;
             if one.key == "insertproportion" {
                 inserts = share;
@@ -160,10 +163,11 @@ impl Draft<'_> {
         let text =
             format!("the shares sum to {}, not to 1 ({})", (sum * 1e9).round() / 1e9, words.join(", "));
         if !self.means.faithful_weights || sum <= 0.0 {
-            return Err(Refused(format!(
-                "{}: {text}; --faithful-weights takes them as weights",
-                self.from.full_name()
-            )));
+            return Err(Refused::new(
+                RefusalCode::Conflict,
+                "--faithful-weights",
+                format!("{}: {text}; --faithful-weights takes them as weights", self.from.full_name()),
+            ));
         }
         self.note(format!("{text}: taken as weights, so that {:.1} % are inserts", 100.0 * inserts / sum));
         Ok(inserts)
@@ -175,7 +179,11 @@ impl Draft<'_> {
         let run = "workload.ycsb.run_properties";
         if let Some(start) = start.filter(|start| *start > 0) {
             if start >= records {
-                return Err(Refused(format!("INSERT_START: {start} lies beyond the {records} records")));
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    "INSERT_START",
+                    format!("INSERT_START: {start} lies beyond the {records} records"),
+                ));
             }
             self.put(&format!("{run}.insertstart"), json!(start.to_string()), "INSERT_START");
         }

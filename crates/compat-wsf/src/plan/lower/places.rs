@@ -5,8 +5,8 @@ use crate::plan::cases::Reading;
 use crate::plan::lower::draft::Draft;
 use crate::plan::lower::options::Rig;
 use dyno_config::server::{IfNotPermitted, ServerKind};
-use dyno_types::Refused;
 use dyno_types::mongod::MongodVersion;
+use dyno_types::{RefusalCode, Refused};
 use serde_json::{Value, json};
 
 /// mongod's port, and the first of several.
@@ -19,9 +19,13 @@ impl Draft<'_> {
         let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
         if let Some(target) = &self.means.target {
             if pairs != 1 {
-                return Err(Refused(format!(
-                    "CLIENT_SERVER_PAIR={pairs}: --target is one server; --set CLIENT_SERVER_PAIR=1 goes with it"
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    "CLIENT_SERVER_PAIR",
+                    format!(
+                        "CLIENT_SERVER_PAIR={pairs}: --target is one server; --set CLIENT_SERVER_PAIR=1 goes with it"
+                    ),
+                ));
             }
             self.own("target", json!(target));
             self.note(
@@ -115,9 +119,11 @@ impl Draft<'_> {
         if option > most {
             let reading = self.from.reading;
             let other = if most == 2 && option <= 5 { "; --reading 25 has 0 to 5" } else { "" };
-            return Err(Refused(format!(
-                "NUMACTL_OPTION={option}: reading {reading} has 0 to {most}{other}"
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "NUMACTL_OPTION",
+                format!("NUMACTL_OPTION={option}: reading {reading} has 0 to {most}{other}"),
+            ));
         }
         self.put("server.placement.policy", json!(option), "NUMACTL_OPTION");
         match option {
@@ -131,9 +137,11 @@ impl Draft<'_> {
             }
             3 | 4 => {
                 let Some(each) = self.from.number("CORE_NUMS_EACH_INSTANCE") else {
-                    return Err(Refused(format!(
-                        "CORE_NUMS_EACH_INSTANCE: NUMACTL_OPTION={option} needs it"
-                    )));
+                    return Err(Refused::new(
+                        RefusalCode::Missing,
+                        "CORE_NUMS_EACH_INSTANCE",
+                        format!("CORE_NUMS_EACH_INSTANCE: NUMACTL_OPTION={option} needs it"),
+                    ));
                 };
                 self.put("server.placement.cores_each", json!(each), "CORE_NUMS_EACH_INSTANCE");
             }

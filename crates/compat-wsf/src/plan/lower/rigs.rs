@@ -3,7 +3,7 @@
 use crate::plan::Source;
 use crate::plan::lower::draft::Draft;
 use crate::plan::lower::options::{Rig, SshRig};
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use serde_json::{Value, json};
 
 /// The label by which the framework groups nodes.
@@ -31,7 +31,7 @@ impl Draft<'_> {
             ("--target", self.means.target.is_some(), "is for --backend local"),
         ];
         match own.iter().find(|(_, given, _)| *given) {
-            Some((what, _, why)) => Err(Refused(format!("{what}: {why}"))),
+            Some((what, _, why)) => Err(Refused::new(RefusalCode::Conflict, *what, format!("{what}: {why}"))),
             None => Ok(()),
         }
     }
@@ -39,10 +39,11 @@ impl Draft<'_> {
     /// All servers on the first host of the group `worker`, clients on the first CLIENT_COUNT of the group `client`.
     fn hosts(&mut self, rig: &SshRig) -> Result<(), Refused> {
         let Some(server) = rig.servers.first() else {
-            return Err(Refused(format!(
-                "{}: expected a group worker with a host for the servers",
-                rig.inventory
-            )));
+            return Err(Refused::new(
+                RefusalCode::BadFile,
+                &rig.inventory,
+                format!("{}: expected a group worker with a host for the servers", rig.inventory),
+            ));
         };
         let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
         let asked = self.from.number("CLIENT_COUNT").unwrap_or(1);
@@ -51,18 +52,23 @@ impl Draft<'_> {
         } else {
             if (rig.clients.len() as u64) < asked {
                 let there = rig.clients.len();
-                return Err(Refused(format!(
-                    "CLIENT_COUNT={asked}: {} has {there} hosts in its group client",
-                    rig.inventory
-                )));
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    "CLIENT_COUNT",
+                    format!("CLIENT_COUNT={asked}: {} has {there} hosts in its group client", rig.inventory),
+                ));
             }
             // A client has one server: more machines than pairs would be idle.
             rig.clients.iter().take(asked.min(pairs) as usize).cloned().collect()
         };
         if !self.single_node() && clients.contains(server) {
-            return Err(Refused(format!(
-                "{server}: is in both groups, and clients keep off the servers' host: RUN_SINGLE_NODE=true allows it"
-            )));
+            return Err(Refused::new(
+                RefusalCode::Conflict,
+                "RUN_SINGLE_NODE",
+                format!(
+                    "{server}: is in both groups, and clients keep off the servers' host: RUN_SINGLE_NODE=true allows it"
+                ),
+            ));
         }
         self.own("ssh.inventory", json!(rig.inventory));
         for (key, value) in &rig.more {
@@ -147,9 +153,11 @@ impl Draft<'_> {
         let names =
             ["CUSTOMER_NUMAOPT_SERVER", "CUSTOMER_NUMAOPT_CLIENT", "CORES", "YCSB_CORES", "DB_HOSTPATH"];
         if let Some(name) = names.iter().find(|name| asked(name)) {
-            return Err(Refused(format!(
-                "{name}: pods without privileges choose no cores and have no folders of the node"
-            )));
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                *name,
+                format!("{name}: pods without privileges choose no cores and have no folders of the node"),
+            ));
         }
         match self.from.number("NUMACTL_OPTION").unwrap_or(0) {
             5 => {}
@@ -157,9 +165,13 @@ impl Draft<'_> {
                 self.note("NUMACTL_OPTION=0: memory of pods is not interleaved; nodes decide where it is");
             }
             option => {
-                return Err(Refused(format!(
-                    "NUMACTL_OPTION={option}: pods without privileges choose no cores; 5 (reading 25) is no policy"
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Unsupported,
+                    "NUMACTL_OPTION",
+                    format!(
+                        "NUMACTL_OPTION={option}: pods without privileges choose no cores; 5 (reading 25) is no policy"
+                    ),
+                ));
             }
         }
         Ok(())

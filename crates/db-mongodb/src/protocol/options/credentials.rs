@@ -1,8 +1,8 @@
 //! The login of a connection string: user, password, mechanism and the database that knows the user.
 
 use crate::protocol::scram::Mechanism;
-use dyno_types::Refused;
 use dyno_types::address::percent_decode;
+use dyno_types::{RefusalCode, Refused};
 
 /// Method of login, and the user who logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) struct LoginParts {
 impl LoginParts {
     /// Reads what stands before the `@`.
     pub fn new(login: &str) -> Result<Self, Refused> {
-        let refuse = |why: &str| Refused(why.into());
+        let refuse = |why: &str| Refused::new(RefusalCode::BadValue, "", why);
         let hidden = |_| refuse("the user or password has a % that is not followed by two hex digits");
         if login.contains('@') {
             return Err(refuse("the user or password has an @: write %40 for it"));
@@ -77,16 +77,24 @@ impl LoginParts {
         let LoginParts { user, password, mechanism, source, properties } = self;
         let named = mechanism.as_deref().unwrap_or_default();
         if let Some((name, feature)) = OFFICIAL.iter().find(|(name, _)| *name == named) {
-            return Err(Refused(format!(
-                "option authMechanism={name}: expected {ACCEPTED}; --client official has {name}, in a build with \
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                "authMechanism",
+                format!(
+                    "option authMechanism={name}: expected {ACCEPTED}; --client official has {name}, in a build with \
                  --features {feature}"
-            )));
+                ),
+            ));
         }
         if let Some(key) = properties {
-            return Err(Refused(format!(
-                "option {key}: the mechanisms that have properties (GSSAPI, MONGODB-AWS, MONGODB-OIDC) are --client \
+            return Err(Refused::new(
+                RefusalCode::Unsupported,
+                key.as_str(),
+                format!(
+                    "option {key}: the mechanisms that have properties (GSSAPI, MONGODB-AWS, MONGODB-OIDC) are --client \
                  official's"
-            )));
+                ),
+            ));
         }
         let or_database = |otherwise: &str| match &source {
             Some(source) => source.clone(),
@@ -98,11 +106,16 @@ impl LoginParts {
             "SCRAM-SHA-1" => Some(Mechanism::Sha1),
             "SCRAM-SHA-256" => Some(Mechanism::Sha256),
             "MONGODB-X509" => {
-                let refuse = |why: &str| Err(Refused(format!("option authMechanism=MONGODB-X509: {why}")));
+                let refuse = |key: &str, why: &str| {
+                    let text = format!("option authMechanism=MONGODB-X509: {why}");
+                    Err(Refused::new(RefusalCode::Conflict, key, text))
+                };
                 return match &source {
-                    _ if password.is_some() => refuse("the certificate is the proof: leave the password out"),
+                    _ if password.is_some() => {
+                        refuse("authMechanism", "the certificate is the proof: leave the password out")
+                    }
                     Some(other) if other != EXTERNAL => {
-                        refuse("leave authSource out, or set it to $external")
+                        refuse("authSource", "leave authSource out, or set it to $external")
                     }
                     _ => Ok((Some(Auth::X509 { user }), EXTERNAL.into())),
                 };
@@ -110,15 +123,20 @@ impl LoginParts {
             "PLAIN" => {
                 let (user, password) = both(user, password)?;
                 if user.contains('\0') || password.contains('\0') {
-                    return Err(Refused(
-                        "option authMechanism=PLAIN: the user or password has a byte 0, which ends them"
-                            .into(),
+                    return Err(Refused::new(
+                        RefusalCode::BadValue,
+                        "authMechanism",
+                        "option authMechanism=PLAIN: the user or password has a byte 0, which ends them",
                     ));
                 }
                 return Ok((Some(Auth::Plain { user, password }), or_database(EXTERNAL)));
             }
             other => {
-                return Err(Refused(format!("option authMechanism={other}: expected {ACCEPTED}")));
+                return Err(Refused::new(
+                    RefusalCode::BadValue,
+                    "authMechanism",
+                    format!("option authMechanism={other}: expected {ACCEPTED}"),
+                ));
             }
         };
         let auth = match (user, password, scram) {
@@ -135,7 +153,15 @@ impl LoginParts {
 fn both(user: Option<String>, password: Option<String>) -> Result<(String, String), Refused> {
     match (user, password) {
         (Some(user), Some(password)) => Ok((user, password)),
-        (Some(_), None) => Err(Refused("the URI names a user but no password: write user:password@".into())),
-        (None, _) => Err(Refused("the URI names no user to log in: write user:password@".into())),
+        (Some(_), None) => Err(Refused::new(
+            RefusalCode::Missing,
+            "",
+            "the URI names a user but no password: write user:password@",
+        )),
+        (None, _) => Err(Refused::new(
+            RefusalCode::Missing,
+            "",
+            "the URI names no user to log in: write user:password@",
+        )),
     }
 }

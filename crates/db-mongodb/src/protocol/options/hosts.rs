@@ -1,7 +1,7 @@
 //! Hosts of a connection string, and the name of its database.
 
-use dyno_types::Refused;
 use dyno_types::address::{Address, percent_decode};
+use dyno_types::{RefusalCode, Refused};
 use std::net::Ipv6Addr;
 
 /// Port of a server whose port is not given.
@@ -13,7 +13,7 @@ pub(super) fn addresses(hosts: &str) -> Result<Vec<Address>, Refused> {
 }
 
 fn address(host: &str) -> Result<Address, Refused> {
-    let bad = |why: &str| Refused(format!("host {host:?}: {why}"));
+    let bad = |why: &str| Refused::new(RefusalCode::BadValue, host, format!("host {host:?}: {why}"));
     if let Some(rest) = host.strip_prefix('[') {
         let (name, tail) = rest.split_once(']').ok_or_else(|| bad("no ] after the address"))?;
         let name = percent_decode(name)?;
@@ -57,9 +57,11 @@ fn parse_port(text: &str) -> Option<u16> {
 /// Refuses a name that servers do not accept for a database.
 pub(super) fn check_database(name: &str) -> Result<(), Refused> {
     if name.len() > 63 || name.contains(['/', '\\', ' ', '"', '$', '.', '\0']) {
-        return Err(Refused(format!(
-            "database {name:?}: a name of up to 63 bytes without / \\ . \" $ and space"
-        )));
+        return Err(Refused::new(
+            RefusalCode::BadValue,
+            name,
+            format!("database {name:?}: a name of up to 63 bytes without / \\ . \" $ and space"),
+        ));
     }
     Ok(())
 }

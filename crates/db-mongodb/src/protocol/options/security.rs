@@ -1,7 +1,7 @@
 //! TLS options of a connection string, and which of them contradict each other.
 
-use dyno_types::Refused;
 use dyno_types::address::Tls;
+use dyno_types::{RefusalCode, Refused};
 use std::path::PathBuf;
 
 /// Options that must not stand together, whatever their values, in lower case.
@@ -38,9 +38,13 @@ impl TlsParts {
                 let on = flag()?;
                 match &self.switch {
                     Some((first, other)) if *other != on => {
-                        return Err(Refused(format!(
-                            "options {first}={other} and {key}={value} contradict each other: give tls alone"
-                        )));
+                        return Err(Refused::new(
+                            RefusalCode::Conflict,
+                            key,
+                            format!(
+                                "options {first}={other} and {key}={value} contradict each other: give tls alone"
+                            ),
+                        ));
                     }
                     _ => self.switch = Some((key.into(), on)),
                 }
@@ -85,14 +89,22 @@ impl TlsParts {
         let given = |name: &str| self.given.iter().find(|key| key.eq_ignore_ascii_case(name));
         for (one, other) in CONTRADICTIONS {
             if let (Some(one), Some(other)) = (given(one), given(other)) {
-                return Err(Refused(format!(
-                    "options {one} and {other} must not stand together, whatever their values: give one"
-                )));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    one,
+                    format!(
+                        "options {one} and {other} must not stand together, whatever their values: give one"
+                    ),
+                ));
             }
         }
         let on = match (&self.switch, &self.asks) {
             (Some((switch, false)), Some(asks)) => {
-                return Err(Refused(format!("option {switch}=false: expected true beside {asks}")));
+                return Err(Refused::new(
+                    RefusalCode::Conflict,
+                    switch,
+                    format!("option {switch}=false: expected true beside {asks}"),
+                ));
             }
             (Some((_, on)), _) => *on,
             (None, asks) => by_default || asks.is_some(),
@@ -107,5 +119,5 @@ pub(super) fn parse_flag(key: &str, value: &str) -> Result<bool, Refused> {
 }
 
 pub(super) fn refuse_value(key: &str, value: &str, expected: &str) -> Refused {
-    Refused(format!("option {key}={value}: expected {expected}"))
+    Refused::new(RefusalCode::BadValue, key, format!("option {key}={value}: expected {expected}"))
 }

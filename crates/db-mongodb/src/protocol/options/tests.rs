@@ -3,7 +3,7 @@
 use super::*;
 
 fn refused(uri: &str) -> String {
-    MongoOptions::from_uri(uri).unwrap_err().0
+    MongoOptions::from_uri(uri).unwrap_err().to_string()
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn hosts_ports_and_sockets() {
         ("a%20b", "spaces"),
         ("a%zz", "two hex digits"),
     ] {
-        let why = read(hosts).unwrap_err().0;
+        let why = read(hosts).unwrap_err().to_string();
         assert!(why.contains(words), "{hosts}: {why}");
     }
 }

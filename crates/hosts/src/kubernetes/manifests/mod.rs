@@ -107,7 +107,7 @@ pub fn run_manifests(
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
         let given = crate::kubernetes::replace::read(Path::new(folder))
-            .map_err(|refused| LocalError::Refused(refused.0))?;
+            .map_err(|refused| LocalError::Refused(refused.to_string()))?;
         given.take_place(name, &mut job, &mut others);
         warnings = given.warnings;
     }

@@ -1,7 +1,7 @@
 //! Why workers could not be brought to work.
 
 use dyno_engine::RunError;
-use dyno_types::{Outcome, Refused};
+use dyno_types::{Outcome, RefusalCode, Refused};
 
 /// Why workers could not be brought to work.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,9 @@ pub enum WorkerPoolError {
 impl From<WorkerPoolError> for RunError {
     fn from(error: WorkerPoolError) -> Self {
         match error {
-            WorkerPoolError::Refused(words) => RunError::Refused(Refused(words)),
+            WorkerPoolError::Refused(words) => {
+                RunError::Refused(Refused::new(RefusalCode::BadValue, "", words))
+            }
             WorkerPoolError::Unreachable(words) => {
                 RunError::Unreachable { outcome: Outcome::Unreachable, words }
             }

@@ -18,7 +18,7 @@ use dyno_rundir::log::{self, TargetFilter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;
 use dyno_session::work::{Prepared, Work};
-use dyno_types::Refused;
+use dyno_types::{RefusalCode, Refused};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,7 +36,7 @@ struct WorkerFailure {
 
 impl From<Refused> for WorkerFailure {
     fn from(refused: Refused) -> Self {
-        WorkerFailure { unreachable: false, words: refused.0 }
+        WorkerFailure { unreachable: false, words: refused.to_string() }
     }
 }
 
@@ -346,7 +346,10 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
     ) -> Result<PhaseDone, WorkerFailure> {
         assigned.work.adopt(prepared)?;
         let whole = match stage {
-            Stage::Load => assigned.work.load()?.ok_or_else(|| Refused("there is nothing to load".into()))?,
+            Stage::Load => assigned
+                .work
+                .load()?
+                .ok_or_else(|| Refused::new(RefusalCode::Conflict, "", "there is nothing to load"))?,
             Stage::Measure => assigned.work.measure()?,
         };
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
@@ -494,7 +497,9 @@ impl AssignedTarget {
         job.spin = spec.client.wait.does_spin(assignment.spin && pinned);
         let all = spec.taking_part(stage == Stage::Load, assignment.total);
         let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
-        let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;
+        let number = number.ok_or_else(|| {
+            Refused::new(RefusalCode::Conflict, "", "this worker takes no part in the phase")
+        })?;
         let mut part = self.work.part(&job, number, all.len())?;
         part.team = Some(Team::with_gate(1, part.workload.frontier(), gate.clone()));
         part.check()?;
