@@ -31,11 +31,9 @@ pub fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
 /// The shell is unknown.
 pub fn registration(shell: &str) -> Result<String, Failure> {
     let shells = Shells::builtins();
-    let known = shells.completer(shell).ok_or_else(|| Failure::Usage(format!("{shell}: unknown shell")))?;
+    let known = shells.completer(shell).ok_or_else(|| Failure::usage(format!("{shell}: unknown shell")))?;
     let mut text = Vec::new();
-    known
-        .write_registration(ASKED, "dyno", "dyno", "dyno", &mut text)
-        .map_err(|error| Failure::Internal(error.to_string()))?;
+    known.write_registration(ASKED, "dyno", "dyno", "dyno", &mut text).map_err(Failure::internal)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

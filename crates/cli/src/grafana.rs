@@ -21,7 +21,7 @@ pub fn grafana(args: &GrafanaArgs) -> Result<Exit, Failure> {
     for (name, dashboard) in build_dashboards() {
         let path = args.out.join(name);
         files::put_file(&path, format!("{dashboard:#}\n").as_bytes())
-            .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+            .map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
         terminal::out(&format!("{}\n", path.display()));
     }
     Ok(Exit::Ok)

@@ -138,7 +138,10 @@ pub fn main() -> ExitCode {
             exit.into()
         }
         Err(error) => {
-            tracing::error!(exit = error.exit() as u8, %error, "dyno ends with an error");
+            let refusal =
+                error.refusal().map(|refused| (refused.refusal_code().code_word(), refused.refused_place()));
+            let (code, place) = refusal.unwrap_or_default();
+            tracing::error!(exit = error.exit() as u8, code, place, %error, "dyno ends with an error");
             terminal::error(&error.to_string());
             error.exit().into()
         }

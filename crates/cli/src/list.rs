@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// `dyno list [FOLDER]`.
 pub fn list(folder: &Path) -> Result<Exit, Failure> {
     if let Err(error) = std::fs::read_dir(folder) {
-        return Err(Failure::Usage(format!("{}: {error}", folder.display())));
+        return Err(Failure::usage(format!("{}: {error}", folder.display())));
     }
     let found = directories(folder);
     if found.is_empty() {
@@ -63,7 +63,7 @@ fn line_of_run(path: &Path) -> String {
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     remove_abandoned().iter().for_each(|line| terminal::note(line));
     let Some(dir) = &args.dir else { return experiment::stop_left() };
-    trusted::check_directory(dir).map_err(|e| Failure::Usage(e.to_string()))?;
+    trusted::check_directory(dir).map_err(Failure::usage)?;
     if prove::is_proof(dir) {
         return prove::stop(dir, args.password_from.as_ref());
     }
@@ -73,7 +73,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
         let shown = dir.display();
         if is_under_way(dir, run.run.status) {
             let words = "under way; Ctrl-C ends it where it was started, or dyno stop its experiment";
-            return Err(Failure::Usage(format!("{shown}: {words}")));
+            return Err(Failure::usage(format!("{shown}: {words}")));
         }
         terminal::note(&format!("{shown}: no dyno is at work on it"));
         return Ok(Exit::Ok);

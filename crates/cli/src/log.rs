@@ -70,7 +70,7 @@ pub fn begin(matches: &ArgMatches) -> Result<(), Failure> {
         _ => Some("dyno=trace"),
     };
     let set = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
-    let named = |e| Failure::Usage(format!("{VARIABLE}: {e}"));
+    let named = |e| Failure::usage(format!("{VARIABLE}: {e}"));
     let wanted = typed.map(str::to_owned).into_iter().chain(set).map(|text| TargetFilter::parse(&text));
     log::begin(wanted.collect::<Result<_, _>>().map_err(named)?, Some(show));
     Ok(())

@@ -91,7 +91,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
             Some(_) => None,
         };
         if let Some(why) = why {
-            return Err(Failure::Usage(format!("{}: {why}", path.display())));
+            return Err(Failure::usage(format!("{}: {why}", path.display())));
         }
         let measured = dir.phases.iter().find(|phase| phase.name == "measure").or(dir.phases.last());
         let window = measured.map(|phase| dir.phase_boundaries(phase)).transpose()?.flatten();
@@ -132,7 +132,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
 fn alike(one: &MergedRun, other: &MergedRun) -> Result<(), Failure> {
     let (a, b) = (&one.dir, &other.dir);
     let names = (a.path.display(), b.path.display());
-    let refuse = |why: String| Err(Failure::Usage(format!("{} and {}: {why}", names.0, names.1)));
+    let refuse = |why: String| Err(Failure::usage(format!("{} and {}: {why}", names.0, names.1)));
     let place = |dir: &RunDir| std::fs::canonicalize(&dir.path).ok();
     let arrivals = |dir: &RunDir| dir.phases.iter().map(|phase| phase.totals.arrivals).collect::<Vec<_>>();
     let same = a.run.started == b.run.started && one.window == other.window && arrivals(a) == arrivals(b);
@@ -178,12 +178,12 @@ fn side_by_side(parts: &[MergedRun]) -> Result<SideBySide, Failure> {
     let window = |part: &MergedRun| {
         part.window.ok_or_else(|| {
             let why = "when its measured phase began was not recorded; --sequential merges repetitions";
-            Failure::Usage(format!("{}: {why}", part.dir.path.display()))
+            Failure::usage(format!("{}: {why}", part.dir.path.display()))
         })
     };
     let windows = parts.iter().map(window).collect::<Result<Vec<_>, _>>()?;
     together(&windows).map_err(|apart| {
-        Failure::Usage(format!(
+        Failure::usage(format!(
             "the measured phases did not overlap (the last began {apart:.1} s after the first had ended): rates of runs that \
              were made one after the other do not add up; --sequential merges them as repetitions"
         ))
@@ -234,7 +234,7 @@ fn add_up(parts: &[MergedRun], sequential: bool) -> Result<Vec<Merged>, Failure>
             });
             let (merged, windows) = &mut all[at];
             if merged.metrics != metrics {
-                return Err(Failure::Usage(format!(
+                return Err(Failure::usage(format!(
                     "{}: phase {} records {}, not {} as the others",
                     dir.path.display(),
                     phase.name,

@@ -11,7 +11,7 @@ pub fn per_hour(text: &str) -> Result<f64, Failure> {
             Some(value) => sum += value,
             None => {
                 let words = "expected ROLE=PRICE,... with prices above 0, such as server=0.34,client=0.17";
-                return Err(Failure::Usage(format!("--price {part}: {words}")));
+                return Err(Failure::usage(format!("--price {part}: {words}")));
             }
         }
     }

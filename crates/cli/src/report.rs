@@ -99,12 +99,12 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     if !args.dir.join("run.json").exists() {
         let words =
             "neither run.json nor experiment.json is in it: name the directory of a run or of an experiment";
-        return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
+        return Err(Failure::usage(format!("{}: {words}", args.dir.display())));
     }
     priced(args, matches!(own, Own::Text | Own::Html))?;
     let run = Material::read(&args.dir)?;
     let Some(summary) = run.summary() else {
-        return Err(Failure::Internal("a run without a summary".into()));
+        return Err(Failure::internal("a run without a summary"));
     };
     if own == Own::Text {
         run.notes().iter().for_each(|note| terminal::note(note));
@@ -126,9 +126,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
 /// A price that would not be seen is refused.
 fn priced(args: &ReportArgs, shown: bool) -> Result<(), Failure> {
     match args.price.is_some() && !shown {
-        true => Err(Failure::Usage(
-            "--price goes with the formats text and html, of experiments also json".into(),
-        )),
+        true => Err(Failure::usage("--price goes with the formats text and html, of experiments also json")),
         false => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ const MEASURED: u64 = 1_000;
 /// The command.
 pub fn sample(args: &SampleArgs) -> Result<Exit, Failure> {
     let text = bounded::text_file(&args.file, TEXT_BYTES)
-        .map_err(|e| Failure::Usage(format!("{}: {e}", args.file)))?;
+        .map_err(|e| Failure::usage(format!("{}: {e}", args.file)))?;
     let template = dyno_config::template::parse(&text, &args.file)?;
     let content = TemplateContent::new(&template);
     for (number, collection) in template.collections.iter().enumerate() {

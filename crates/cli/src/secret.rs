@@ -89,7 +89,7 @@ impl PasswordFrom {
 }
 
 fn wrong(why: impl Display) -> Failure {
-    Failure::Usage(format!("--password-from: {why}"))
+    Failure::usage(format!("--password-from: {why}"))
 }
 
 /// A line that is typed at the terminal. It shows nothing from before it is asked for: what is typed ahead stays hidden, too.

@@ -193,16 +193,16 @@ fn line(step: &CountsBetweenLooks<'_>, mongo: bool) -> String {
 /// The command.
 pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     let interval = parse_duration_ns(&args.interval, 1_000_000_000)
-        .map_err(|e| Failure::Usage(format!("--interval: {e}")))
+        .map_err(|e| Failure::usage(format!("--interval: {e}")))
         .map(Duration::from_nanos)?;
     if interval < Duration::from_millis(50) {
-        return Err(Failure::Usage(format!("--interval {}: expected 50ms or more", args.interval)));
+        return Err(Failure::usage(format!("--interval {}: expected 50ms or more", args.interval)));
     }
     signals::begin()?;
     let target =
         registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, ClientDriver::Wire)?;
     if !target.is_watched() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "{}: only servers can be watched: {}",
             target.redacted(),
             registry::servers_in_words()
@@ -212,7 +212,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     let opened = target.open_for_look(&signals::interrupted)?;
     let mut sources = dyno_session::watch::sources::watch_nodes(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
-    let mut before = NodesSnapshot::take(&mut sources).map_err(|e| Failure::Unreachable(e.to_string()))?;
+    let mut before = NodesSnapshot::take(&mut sources).map_err(Failure::unreachable)?;
     let (mut printed, mut due) = (0, Instant::now());
     while args.count.is_none_or(|n| printed < n) {
         due = (due + interval).max(Instant::now());
@@ -225,7 +225,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
                 printed += 1;
                 // A server that comes back was watched; one that is away at the end was not.
                 if args.count == Some(printed) {
-                    return Err(Failure::Unreachable(error.to_string()));
+                    return Err(Failure::unreachable(error));
                 }
                 terminal::warn(&error.to_string());
                 // The time between is not known.

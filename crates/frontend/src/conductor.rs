@@ -110,7 +110,7 @@ pub fn accept(
     tracing::info!(facts = in_words(&opened.facts()), "the target is open");
     warn_of_missing(opened.as_ref());
     if !content.commands().is_empty() && !opened.takes_commands() {
-        return Err(Failure::Usage("the target has no commands of one's own: Redis and its kin have".into()));
+        return Err(Failure::usage("the target has no commands of one's own: Redis and its kin have"));
     }
     opened.check(content, verbs)?;
     opened.check_pipeline(pipeline)?;
@@ -207,7 +207,7 @@ fn begin<'a>(
         match monitors {
             Ok(monitors) => conductor.session.start_watch(monitors),
             Err(error) => {
-                let failure = Failure::Usage(format!("cannot start the monitors: {error}"));
+                let failure = Failure::usage(format!("cannot start the monitors: {error}"));
                 return Err(failed(&mut conductor, failure));
             }
         }

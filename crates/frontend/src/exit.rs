@@ -50,18 +50,21 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Cause of a failure: a message, or the error of a crate with its own source.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// Reasons for which a command could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Wrong usage.
-    #[error("{0}")]
-    Usage(String),
+    #[error(transparent)]
+    Usage(Cause),
     /// The target does not answer.
-    #[error("{0}")]
-    Unreachable(String),
+    #[error(transparent)]
+    Unreachable(Cause),
     /// Anything else.
-    #[error("{0}")]
-    Internal(String),
+    #[error(transparent)]
+    Internal(Cause),
     /// Ended by a signal before anything was measured.
     #[error("interrupted")]
     Interrupted,
@@ -69,25 +72,33 @@ pub enum Failure {
 
 impl Failure {
     /// Wrong usage, in the words of an error.
-    pub fn usage(error: impl std::fmt::Display) -> Self {
-        Failure::Usage(error.to_string())
+    pub fn usage(error: impl Into<Cause>) -> Self {
+        Failure::Usage(error.into())
     }
 
     /// A target that does not answer, in the words of an error.
-    pub fn unreachable(error: impl std::fmt::Display) -> Self {
-        Failure::Unreachable(error.to_string())
+    pub fn unreachable(error: impl Into<Cause>) -> Self {
+        Failure::Unreachable(error.into())
     }
 
     /// An error of dyno or of the system, in its words.
-    pub fn internal(error: impl std::fmt::Display) -> Self {
-        Failure::Internal(error.to_string())
+    pub fn internal(error: impl Into<Cause>) -> Self {
+        Failure::Internal(error.into())
     }
 
     /// A directory that cannot be made: wrong usage where it is there already.
     pub fn of_new_directory(error: std::io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Failure::Usage(error.to_string()),
-            _ => Failure::Internal(error.to_string()),
+            std::io::ErrorKind::AlreadyExists => Failure::usage(error),
+            _ => Failure::internal(error),
+        }
+    }
+
+    /// Returns why something that was asked for was refused, with its code and its place, where that is known.
+    pub fn refusal(&self) -> Option<&Refused> {
+        match self {
+            Failure::Usage(cause) => cause.downcast_ref(),
+            _ => None,
         }
     }
 
@@ -106,7 +117,7 @@ impl Failure {
 
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
-        Failure::Usage(refused.to_string())
+        Failure::usage(refused)
     }
 }
 
@@ -114,7 +125,7 @@ impl From<TargetError> for Failure {
     fn from(error: TargetError) -> Self {
         match error {
             TargetError::Refused(refused) => refused.into(),
-            TargetError::Unreachable(words) => Failure::Unreachable(format!("target unreachable: {words}")),
+            TargetError::Unreachable(words) => Failure::unreachable(format!("target unreachable: {words}")),
         }
     }
 }
@@ -124,7 +135,7 @@ impl From<CommandError> for Failure {
         match error.server_code() {
             // The server has answered: what was asked of it is wrong, not the way to it.
             Some(_) => Failure::usage(error),
-            None => Failure::Unreachable(format!("target unreachable: {error}")),
+            None => Failure::unreachable(format!("target unreachable: {error}")),
         }
     }
 }
@@ -135,9 +146,9 @@ impl From<RunError> for Failure {
             RunError::Refused(refused) => refused.into(),
             RunError::Unreachable { outcome: dyno_types::Outcome::Aborted, .. } => Failure::Interrupted,
             RunError::Unreachable { words, .. } => {
-                Failure::Unreachable(format!("target unreachable: {words}"))
+                Failure::unreachable(format!("target unreachable: {words}"))
             }
-            RunError::Io(_) | RunError::Panicked => Failure::Internal(error.to_string()),
+            RunError::Io(_) | RunError::Panicked => Failure::internal(error),
         }
     }
 }
@@ -145,7 +156,7 @@ impl From<RunError> for Failure {
 impl From<DirectoryError> for Failure {
     fn from(error: DirectoryError) -> Self {
         match error {
-            DirectoryError::Io { .. } => Failure::Internal(error.to_string()),
+            DirectoryError::Io { .. } => Failure::internal(error),
             error => Failure::usage(error),
         }
     }
@@ -153,7 +164,7 @@ impl From<DirectoryError> for Failure {
 
 impl From<DatabaseError> for Failure {
     fn from(error: DatabaseError) -> Self {
-        Failure::Unreachable(error.to_string())
+        Failure::unreachable(error)
     }
 }
 
@@ -174,12 +185,12 @@ usage_errors!(ReadError, TemplateError, TreeError);
 /// A document of dyno's own that has no JSON. Files that are read say which they are.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Failure::Internal(error.to_string())
+        Failure::internal(error)
     }
 }
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Failure::Internal(terminal::limited(error).to_string())
+        Failure::internal(terminal::limited(error).to_string())
     }
 }

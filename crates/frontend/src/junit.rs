@@ -21,7 +21,7 @@ pub fn keep(
         name: name.to_owned(),
         suites: vec![failed_suite(name.to_owned(), words)],
     };
-    let unwritable = |failure: Failure| Failure::Usage(format!("--junit {failure}"));
+    let unwritable = |failure: Failure| Failure::usage(format!("--junit {failure}"));
     write(&place, &error("dyno has not ended".into())).map_err(unwritable)?;
     work(Some(&place)).inspect_err(|failure| {
         // The command fails in any case, and says why.

@@ -115,7 +115,7 @@ pub fn address_of_report(run: &Path, page: &Path) -> Option<String> {
 
 /// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error| Failure::Internal(format!("{}: {}", path.display(), limited(error)));
+    let failed = |error| Failure::internal(format!("{}: {}", path.display(), limited(error)));
     let is_json = path.extension().is_some_and(|end| end == "json");
     let shown = if is_json { conceal_json(text) } else { conceal(text) };
     files::put_private(path, shown.as_bytes()).map_err(failed)

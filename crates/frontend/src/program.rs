@@ -34,7 +34,7 @@ pub fn program() -> &'static Program {
         read_work: |spec| dyno_session::work::read(spec),
         continues: |_| None,
         price: |_| None,
-        list: |folder| Err(Failure::Internal(format!("{}: nothing lists it", folder.display()))),
+        list: |folder| Err(Failure::internal(format!("{}: nothing lists it", folder.display()))),
     })
 }
 

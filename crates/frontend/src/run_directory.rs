@@ -27,7 +27,7 @@ pub fn new_directory(name: &str) -> PathBuf {
 
 /// A run directory that cannot be written.
 pub fn unwritable(error: std::io::Error) -> Failure {
-    Failure::Usage(format!("cannot write the run directory: {error}"))
+    Failure::usage(format!("cannot write the run directory: {error}"))
 }
 
 /// Checks that a run directory can be made at `path`, before a server is told anything.

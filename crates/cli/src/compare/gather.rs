@@ -114,7 +114,7 @@ pub fn read(path: &Path, take: Take) -> Result<ComparedSide, Failure> {
         side.add(name.clone(), Vec::new(), path)?;
     } else {
         let mut folders: Vec<_> =
-            std::fs::read_dir(path).map_err(|e| Failure::Usage(format!("{name}: {e}")))?.flatten().collect();
+            std::fs::read_dir(path).map_err(|e| Failure::usage(format!("{name}: {e}")))?.flatten().collect();
         folders.sort_by_key(std::fs::DirEntry::file_name);
         for folder in folders.iter().map(std::fs::DirEntry::path) {
             if ExperimentDir::is_one(&folder) {
@@ -159,7 +159,7 @@ impl ComparedSide {
     /// The error that nothing of it can be taken.
     pub fn empty(&self) -> Failure {
         let left = self.warnings.first().map_or(String::new(), |w| format!(" ({w})"));
-        Failure::Usage(format!("{}: no run with a result in it{left}", self.name))
+        Failure::usage(format!("{}: no run with a result in it{left}", self.name))
     }
 
     /// Gives it another name than its path.

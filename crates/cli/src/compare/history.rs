@@ -71,7 +71,7 @@ fn operations(phase: &Phase) -> impl Iterator<Item = String> + '_ {
 /// `dyno history`.
 pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let figure = ThresholdFigure::parse(&args.figure.to_lowercase());
-    let figure = figure.map_err(|e| Failure::Usage(format!("--figure {}: {}", args.figure, e.why)))?;
+    let figure = figure.map_err(|e| Failure::usage(format!("--figure {}: {}", args.figure, e.why)))?;
     // Of all other figures less is better.
     let grows = figure.unit() == THROUGHPUT;
     let claims = figure.claims();
@@ -139,7 +139,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     if shown.iter().all(|line| line.points.is_empty()) {
         let known: Vec<String> = recorded.into_iter().collect();
         let words = format!("no run has this figure; operations that were recorded: {}", known.join(", "));
-        return Err(Failure::Usage(format!("--figure {}: {words}", args.figure)));
+        return Err(Failure::usage(format!("--figure {}: {words}", args.figure)));
     }
     match args.json {
         true => {

@@ -157,7 +157,7 @@ fn pairs<'a>(
     let [first, others @ ..] = sides else { return Ok(Vec::new()) };
     if others.is_empty() {
         let words = "nothing to compare with: give two directories or more, or --by FACTOR";
-        return Err(Failure::Usage(format!("{}: {words}", first.name)));
+        return Err(Failure::usage(format!("{}: {words}", first.name)));
     }
     let mut pairs = Vec::new();
     for other in others {
@@ -176,7 +176,7 @@ fn pairs<'a>(
                 |side: &ComparedSide| side.groups.iter().map(Group::key).collect::<Vec<_>>().join("; ");
             let (one, two) = (keys(first), keys(other));
             let words = format!("no cell in common: {} has {one}; {} has {two}", first.name, other.name);
-            return Err(Failure::Usage(words));
+            return Err(Failure::usage(words));
         }
     }
     Ok(pairs)
@@ -188,7 +188,7 @@ fn by_factor<'a>(
     sides: &'a [ComparedSide],
 ) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
     let [side] = sides else {
-        return Err(Failure::Usage(format!("--by {factor}: goes with one experiment")));
+        return Err(Failure::usage(format!("--by {factor}: goes with one experiment")));
     };
     let factors = || side.groups.iter().flat_map(|group| group.levels.iter().map(|(name, _)| name.as_str()));
     if !factors().any(|name| name == factor) {
@@ -197,7 +197,7 @@ fn by_factor<'a>(
         known.sort_unstable();
         known.dedup();
         let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "--by {factor}: no factor of {}{hint}; factors: {known}",
             side.name
         )));

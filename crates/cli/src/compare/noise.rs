@@ -48,14 +48,13 @@ impl Floors {
 
     /// Keeps what the sides differ by, the greatest of all pairs.
     pub fn keep(&self, pairs: &[(String, &Group, &Group)], all: &[Pairing]) -> Result<PathBuf, Failure> {
-        let path =
-            path().ok_or_else(|| Failure::Usage("--noise-floor: no folder for state (DYNO_STATE)".into()))?;
+        let path = path().ok_or_else(|| Failure::usage("--noise-floor: no folder for state (DYNO_STATE)"))?;
         let mut floors = self.0.clone();
         let mut renewed: Vec<String> = Vec::new();
         for ((_, first, _), pairing) in pairs.iter().zip(all) {
             let Some(key) = key(first) else {
                 let words = "--noise-floor: the runs do not say in which environment they were made";
-                return Err(Failure::Usage(words.into()));
+                return Err(Failure::usage(words.into()));
             };
             // An old floor is replaced, not widened.
             let floor = floors.entry(key.clone()).or_default();
@@ -70,7 +69,7 @@ impl Floors {
                 *kept = kept.max(wide);
             }
         }
-        let io = |error: std::io::Error| Failure::Internal(format!("{}: {error}", path.display()));
+        let io = |error: std::io::Error| Failure::internal(format!("{}: {error}", path.display()));
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(io)?;
         }

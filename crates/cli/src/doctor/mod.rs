@@ -83,7 +83,7 @@ fn against(name: &str, read: &EnvironmentFacts, json: bool) -> Result<Exit, Fail
     let Some(profile) = find_profile(name) else {
         let hint = dyno_types::suggest::hint(name, PROFILES.iter().map(|profile| profile.name));
         let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        return Err(Failure::Usage(format!("--profile {name}: known are {}{hint}", known.join(", "))));
+        return Err(Failure::usage(format!("--profile {name}: known are {}{hint}", known.join(", "))));
     };
     let checked = profile.check(read);
     if json {

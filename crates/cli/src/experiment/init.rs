@@ -17,9 +17,9 @@ pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let path = args.out.display();
     let refused = |e: std::io::Error| match e.kind() {
         ErrorKind::AlreadyExists => {
-            Failure::Usage(format!("{path} is there already: name another file with --out"))
+            Failure::usage(format!("{path} is there already: name another file with --out"))
         }
-        _ => Failure::Usage(format!("{path}: {e}")),
+        _ => Failure::usage(format!("{path}: {e}")),
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(&args.out).map_err(refused)?;
     file.write_all(text.as_bytes()).map_err(refused)?;

@@ -34,11 +34,11 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
         return preset.text(scale).map_err(Failure::usage);
     }
     if let Some(scale) = scale {
-        return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
+        return Err(Failure::usage(format!("--scale {scale}: goes with a preset that has scales")));
     }
     bounded::text_file(name, TEXT_BYTES).map_err(|e| {
         let hint = dyno_types::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
-        Failure::Usage(format!("{name}: {e}{hint}"))
+        Failure::usage(format!("{name}: {e}{hint}"))
     })
 }
 
@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Fai
 /// Options that speak of a single run: an experiment says it in its file.
 fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
     let refused = |option: &str, key: &str| {
-        Err(Failure::Usage(format!("{option} does not go with an experiment: use --set {key}=...")))
+        Err(Failure::usage(format!("{option} does not go with an experiment: use --set {key}=...")))
     };
     if let Some((key, _, option)) = args.spec.tree.list_leaves().iter().find(|(key, ..)| !key.is_empty()) {
         return refused(&option.to_string(), short_name(key));
@@ -74,7 +74,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
         return refused(one.option, one.key);
     }
     match args.no_out {
-        true => Err(Failure::Usage("--no-out does not go with an experiment, which is its directory".into())),
+        true => Err(Failure::usage("--no-out does not go with an experiment, which is its directory")),
         false => Ok(()),
     }
 }

@@ -31,7 +31,7 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     }
     match findings.refusal() {
         // A plan for another machine can be looked at all the same.
-        Some(words) => Err(Failure::Usage(words)),
+        Some(words) => Err(Failure::usage(words)),
         None => Ok(Exit::Ok),
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn preset_named(name: &str) -> Result<&'static Preset, Failure> {
     let names = || dyno_presets::PRESETS.iter().map(|preset| preset.name);
     dyno_presets::find(name).ok_or_else(|| {
         let hint = dyno_types::suggest::hint(name, names());
-        Failure::Usage(format!(
+        Failure::usage(format!(
             "{name:?} is no preset{hint}\nPresets: {}",
             names().collect::<Vec<_>>().join(", ")
         ))

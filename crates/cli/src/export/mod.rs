@@ -104,17 +104,17 @@ fn failure_of(error: ExportError) -> Failure {
 pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
     let binary = matches!(args.format, ExportFormat::Parquet | ExportFormat::Xlsx);
     if binary && args.out.is_none() {
-        return Err(Failure::Usage("this form is no text: name a file with --out FILE".into()));
+        return Err(Failure::usage("this form is no text: name a file with --out FILE"));
     }
     if args.rows.is_some() && args.format != ExportFormat::Xlsx {
-        return Err(Failure::Usage("--rows and --columns: a pivot goes with --format xlsx".into()));
+        return Err(Failure::usage("--rows and --columns: a pivot goes with --format xlsx"));
     }
     let source = ExportSource::open(&args.dir).map_err(failure_of)?;
     source.notes.iter().for_each(|note| terminal::warn(note));
     let bytes = bytes(args, &source)?;
     match &args.out {
         Some(path) => {
-            let named = |e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
+            let named = |e: std::io::Error| Failure::internal(format!("{}: {e}", path.display()));
             files::put_file(path, &bytes).map_err(named)?;
             terminal::note(&format!("{}: {} bytes", path.display(), bytes.len()));
         }
@@ -186,5 +186,5 @@ fn workbook(_: &ExportSource, _: Option<&(String, Pivot)>, _: u64) -> Result<Vec
 /// A form that this program was built without.
 #[cfg(not(all(feature = "parquet", feature = "xlsx")))]
 fn without(feature: &str) -> Failure {
-    Failure::Usage(format!("--format {feature}: this program was built without the feature `{feature}`"))
+    Failure::usage(format!("--format {feature}: this program was built without the feature `{feature}`"))
 }

@@ -18,7 +18,7 @@ pub(super) fn write(
     out: &Path,
 ) -> Result<Exit, Failure> {
     if out.exists() && std::fs::read_dir(out)?.next().is_some() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "{}: not empty; an experiment's directory must be new",
             out.display()
         )));

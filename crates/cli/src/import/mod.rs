@@ -125,7 +125,7 @@ pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
 }
 
 fn input(path: &Path) -> Result<Input, Failure> {
-    let named = |e: std::io::Error| Failure::Usage(format!("{}: {e}", path.display()));
+    let named = |e: std::io::Error| Failure::usage(format!("{}: {e}", path.display()));
     let bytes = bounded::bytes_file(path, dyno_types::limits::IMPORT_BYTES).map_err(named)?;
     // Labels and words of servers may be in any encoding; figures are not.
     let text = match String::from_utf8(bytes) {
@@ -155,7 +155,7 @@ fn said(
     let parse = |text: &String| match text.parse::<jiff::Timestamp>() {
         Ok(at) => Ok(at.to_string()),
         Err(_) => {
-            Err(Failure::Usage(format!("--started {text}: expected a time such as 2015-06-01T10:00:00Z")))
+            Err(Failure::usage(format!("--started {text}: expected a time such as 2015-06-01T10:00:00Z")))
         }
     };
     Ok(ImportDetails {
@@ -193,7 +193,7 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     let files = [args.file.clone()];
     if args.throughput.len() > 1 && args.across.is_none() {
         let words = "several columns of throughput are levels of a factor: --across NAME names it";
-        return Err(Failure::Usage(format!("--throughput: {words}")));
+        return Err(Failure::usage(format!("--throughput: {words}")));
     }
     let mut columns = csv::Columns {
         time: args.time.clone(),
@@ -207,7 +207,7 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     if args.time.is_some() {
         let number = |text: &String| {
             let words = "with --time the number of users is expected";
-            text.parse::<usize>().map_err(|_| Failure::Usage(format!("--users {text}: {words}")))
+            text.parse::<usize>().map_err(|_| Failure::usage(format!("--users {text}: {words}")))
         };
         said.users = args.users.as_ref().map(number).transpose()?;
         let mut found = csv::time_series(&source, &columns).map_err(Failure::usage)?;
@@ -219,7 +219,7 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     columns.users.clone_from(&args.users);
     let text = args.duration.as_deref().unwrap_or_default();
     let length_ns = dyno_types::units::parse_duration_ns(text, 1_000_000_000)
-        .map_err(|e| Failure::Usage(format!("--duration: {e}")))?;
+        .map_err(|e| Failure::usage(format!("--duration: {e}")))?;
     columns.duration_s = Some(length_ns as f64 / 1e9);
     let rows = csv::rows(&source, &columns).map_err(Failure::usage)?;
     experiment::write(rows, &said, &names(&files), &written(&files), &args.out)

@@ -135,7 +135,7 @@ impl<E: Serialize> Certificate<E> {
         extra: &[PageBlock],
         key: Option<&Path>,
     ) -> Result<(), Failure> {
-        let trouble = |path: &Path, e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
+        let trouble = |path: &Path, e: std::io::Error| Failure::internal(format!("{}: {e}", path.display()));
         std::fs::create_dir_all(folder).map_err(|e| trouble(folder, e))?;
         let json = serde_json::to_string_pretty(self)?;
         let mut lines = String::new();
@@ -272,9 +272,9 @@ fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
         Ok(told) if told.status.success() => Ok(()),
         Ok(told) => {
             let words = String::from_utf8_lossy(&told.stderr).trim().to_owned();
-            Err(Failure::Usage(format!("--sign {}: {words}", key.display())))
+            Err(Failure::usage(format!("--sign {}: {words}", key.display())))
         }
-        Err(error) => Err(Failure::Usage(format!("--sign: ssh-keygen: {error}"))),
+        Err(error) => Err(Failure::usage(format!("--sign: ssh-keygen: {error}"))),
     }
 }
 
@@ -282,7 +282,7 @@ fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
 pub fn folder(asked: Option<&PathBuf>, name: &str) -> Result<PathBuf, Failure> {
     let path = asked.cloned().unwrap_or_else(|| dyno_frontend::run_directory::new_directory(name));
     match path.exists() {
-        true => Err(Failure::Usage(format!("--out {}: it is there already", path.display()))),
+        true => Err(Failure::usage(format!("--out {}: it is there already", path.display()))),
         false => Ok(path),
     }
 }
@@ -300,7 +300,7 @@ pub fn program() -> Option<String> {
 /// Eight digits that no other run has.
 pub(super) fn run_name() -> Result<String, Failure> {
     let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
+    getrandom::fill(&mut bytes).map_err(|e| Failure::internal(format!("no random numbers: {e}")))?;
     Ok(hex::encode(bytes))
 }
 

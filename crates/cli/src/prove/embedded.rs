@@ -35,12 +35,12 @@ struct EmbeddedMore {
 pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let (plan, claimed) = args.plan(run_name()?, 1)?;
     if plan.copies > 1 {
-        return Err(Failure::Usage(format!("--copies {}: an embedded store has one copy", plan.copies)));
+        return Err(Failure::usage(format!("--copies {}: an embedded store has one copy", plan.copies)));
     }
     if args.durable {
         let words =
             "--durable: an embedded store's options say what its commits sync (dyno doctor lists them)";
-        return Err(Failure::Usage(words.into()));
+        return Err(Failure::usage(words.into()));
     }
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let program = std::env::current_exe()?;

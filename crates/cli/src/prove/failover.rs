@@ -103,7 +103,7 @@ impl FailoverArgs {
         let mut asked = tried.filter(|(kind, _)| kind.to_string() == self.kind);
         asked.next().ok_or_else(|| {
             let known = ServerKind::names_where(|rules| rules.election().is_some());
-            Failure::Usage(format!("{:?}: expected one of {known}", self.kind))
+            Failure::usage(format!("{:?}: expected one of {known}", self.kind))
         })
     }
 
@@ -111,7 +111,7 @@ impl FailoverArgs {
     fn replicas(&self, election: Election) -> Result<u32, Failure> {
         let is_set = election == Election::Members;
         let replicas = self.replicas.unwrap_or(if is_set { 2 } else { 1 });
-        let refused = |words: String| Err(Failure::Usage(words));
+        let refused = |words: String| Err(Failure::usage(words));
         if replicas == 0 || replicas > MOST_REPLICAS {
             return refused(format!("--replicas: expected 1 to {MOST_REPLICAS}"));
         }
@@ -135,13 +135,13 @@ impl FailoverArgs {
         let span = |option: &str, text: &str| {
             parse_duration_ns(text, 1_000_000_000)
                 .map(Duration::from_nanos)
-                .map_err(|e| Failure::Usage(format!("{option}: {e}")))
+                .map_err(|e| Failure::usage(format!("{option}: {e}")))
         };
         let (kind, election) = self.server()?;
         let replicas = self.replicas(election)?;
         let slow = self.rate.is_nan() || self.rate <= 0.0;
         if self.rounds == 0 || self.batch == 0 || self.threads == 0 || slow {
-            return Err(Failure::Usage("--rounds, --batch, --threads, --rate: expected more than 0".into()));
+            return Err(Failure::usage("--rounds, --batch, --threads, --rate: expected more than 0"));
         }
         bounded_counts(self.threads, self.batch)?;
         bounded_record(self.record_bytes as u64, self.batch)?;
@@ -153,7 +153,7 @@ impl FailoverArgs {
         let isolate = span("--isolate", &self.isolate)?;
         if election == Election::Members && isolate >= down_after {
             let words = "--isolate: expected less than --down-after: a member that hears nothing so long is no primary any more";
-            return Err(Failure::Usage(words.into()));
+            return Err(Failure::usage(words.into()));
         }
         Ok(FailoverPlan {
             ingest: IngestPlan {
@@ -218,7 +218,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     if plan.by == failover::Disruption::Cut && !failover::partition::inside().map_err(Failure::internal)? {
         return Err(again_inside());
     }
-    let work_dir = Temporary::for_proof().map_err(|e| Failure::Internal(e.to_string()))?;
+    let work_dir = Temporary::for_proof().map_err(Failure::internal)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = dyno_frontend::run_directory::now();

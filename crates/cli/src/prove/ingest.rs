@@ -36,14 +36,14 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         let words = format!(
             "{existing} records or indexes are there under the names of this run: nothing can be counted"
         );
-        return Err(Failure::Usage(words));
+        return Err(Failure::usage(words));
     }
     if let Some(broken) = pre_checks.iter().find(|check| !check.held) {
         let words = format!(
             "{}: {}: there cannot be {} copies; --copies 1 proves a single one",
             broken.name, broken.found, plan.copies
         );
-        return Err(Failure::Usage(words));
+        return Err(Failure::usage(words));
     }
     let replicas = database.replicas()?;
     if replicas.is_empty() {

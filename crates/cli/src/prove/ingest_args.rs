@@ -126,7 +126,7 @@ pub struct IngestArgs {
 }
 
 fn usage<T, E: std::fmt::Display>(option: &str, read: Result<T, E>) -> Result<T, Failure> {
-    read.map_err(|e| Failure::Usage(format!("{option}: {e}")))
+    read.map_err(|e| Failure::usage(format!("{option}: {e}")))
 }
 
 /// Mean size of POCDriver's documents, bytes: of the first thousand.
@@ -144,7 +144,7 @@ impl IngestArgs {
 
     /// Refuses the target, shown without its password.
     pub(super) fn refuse(&self, why: &str) -> Failure {
-        Failure::Usage(format!("{}: {why}", mask_text(&self.target)))
+        Failure::usage(format!("{}: {why}", mask_text(&self.target)))
     }
 
     /// POCDriver's document, with the indexes asked for. "Now" of its dates is now; the certificate has it.
@@ -152,10 +152,10 @@ impl IngestArgs {
         if self.record_bytes.is_some() {
             let words =
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
-            return Err(Failure::Usage(words.into()));
+            return Err(Failure::usage(words.into()));
         }
         let args = parse(self.size.pocdriver(), dyno_frontend::terminal::warn);
-        let mut args = args.map_err(|e| Failure::Internal(e.to_string()))?;
+        let mut args = args.map_err(Failure::internal)?;
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
         args.seed = Some(self.seed);
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
@@ -169,11 +169,11 @@ impl IngestArgs {
         };
         let copies = self.copies.unwrap_or(copies);
         if copies == 0 || self.threads == 0 || self.batch == 0 {
-            return Err(Failure::Usage("--copies, --threads, --batch: expected 1 or more".into()));
+            return Err(Failure::usage("--copies, --threads, --batch: expected 1 or more"));
         }
         bounded_counts(self.threads, self.batch)?;
         if self.indexes.is_some_and(|indexes| indexes > INDEXES) {
-            return Err(Failure::Usage(format!("--indexes: expected at most {INDEXES}")));
+            return Err(Failure::usage(format!("--indexes: expected at most {INDEXES}")));
         }
         let records =
             self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
@@ -210,7 +210,7 @@ impl IngestArgs {
 /// Refuses more threads, or more records at once, than there is room for.
 pub(super) fn bounded_counts(threads: u32, batch: u64) -> Result<(), Failure> {
     let refuse =
-        |option: &str, most: usize| Err(Failure::Usage(format!("{option}: expected at most {most}")));
+        |option: &str, most: usize| Err(Failure::usage(format!("{option}: expected at most {most}")));
     match () {
         () if threads as usize > THREADS => refuse("--threads", THREADS),
         () if batch > BATCH as u64 => refuse("--batch", BATCH),
@@ -221,7 +221,7 @@ pub(super) fn bounded_counts(threads: u32, batch: u64) -> Result<(), Failure> {
 /// Refuses records that no database takes, and batches that do not fit into memory.
 pub(super) fn bounded_record(bytes: u64, batch: u64) -> Result<(), Failure> {
     let refuse =
-        |what: &str, most: u64| Err(Failure::Usage(format!("{what}: expected at most {most} bytes")));
+        |what: &str, most: u64| Err(Failure::usage(format!("{what}: expected at most {most} bytes")));
     match () {
         () if bytes > RECORD_BYTES => refuse("--record-bytes", RECORD_BYTES),
         () if bytes.saturating_mul(batch) > BATCH_BYTES => {

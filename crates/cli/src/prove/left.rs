@@ -36,9 +36,9 @@ pub(super) struct UnderWay {
 impl UnderWay {
     /// Makes the folder and its entry.
     pub fn begin(folder: &Path, uri: &str, plan: &IngestPlan) -> Result<Self, Failure> {
-        let trouble = |e: std::io::Error| Failure::Internal(format!("{}: {e}", folder.display()));
+        let trouble = |e: std::io::Error| Failure::internal(format!("{}: {e}", folder.display()));
         trusted::make_folder(folder).map_err(trouble)?;
-        trusted::check_directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
+        trusted::check_directory(folder).map_err(|e| Failure::usage(format!("{e}; choose a new folder")))?;
         let held = lock(folder)?;
         let entry = LeftoverEntry { target: secret::without(uri), records: plan.record_recipe() };
         let text = serde_json::to_string_pretty(&entry)?;
@@ -60,7 +60,7 @@ impl Drop for UnderWay {
 
 /// A database that has copies elsewhere; none where the URI is of another kind.
 pub(super) fn database(uri: &str) -> Result<Option<Box<dyn ReplicatedStore>>, Failure> {
-    let refused = |why: Refused| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
+    let refused = |why: Refused| Failure::usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
     registry::parse(uri)?.copies().transpose().map_err(refused)
 }
 
@@ -82,23 +82,23 @@ pub fn stop(dir: &Path, password_from: Option<&secret::PasswordFrom>) -> Result<
             terminal::note(&format!("{}: nothing of the proof is in the database", dir.display()));
             return Ok(Exit::Ok);
         }
-        Err(e) => return Err(Failure::Usage(format!("{}: {e}", path.display()))),
+        Err(e) => return Err(Failure::usage(format!("{}: {e}", path.display()))),
     };
     let entry: LeftoverEntry =
-        serde_json::from_str(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+        serde_json::from_str(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
     // Names are made from it: it must not reach beyond the proof's own.
     let run = &entry.records.run;
     if run.is_empty() || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(Failure::Usage(format!("{}: run {run:?}: expected letters and digits", path.display())));
+        return Err(Failure::usage(format!("{}: run {run:?}: expected letters and digits", path.display())));
     }
     let uri = secret::uri(&entry.target, password_from)?;
     let database = database(&uri)?.ok_or_else(|| {
-        Failure::Usage(format!("{}: {}: expected redis:// or mongodb://", path.display(), entry.target))
+        Failure::usage(format!("{}: {}: expected redis:// or mongodb://", path.display(), entry.target))
     })?;
     let reached =
-        database.primary().map_err(|why| Failure::Unreachable(format!("{}: {why}", entry.target)))?;
+        database.primary().map_err(|why| Failure::unreachable(format!("{}: {why}", entry.target)))?;
     database.remove(&entry.records, None)?;
-    fs::remove_file(&path).map_err(|e| Failure::Internal(format!("{}: {e}", path.display())))?;
+    fs::remove_file(&path).map_err(|e| Failure::internal(format!("{}: {e}", path.display())))?;
     let _ = fs::remove_file(dir.join("lock"));
     terminal::note(&format!("the records of proof {run} are removed from {reached}"));
     Ok(Exit::Ok)

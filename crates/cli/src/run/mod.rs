@@ -61,12 +61,10 @@ enum TargetKind {
 fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failure> {
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
-            return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));
+            return Err(Failure::usage("--password-from: expected a target, such as redis://host"));
         }
         if client == ClientDriver::Official {
-            return Err(Failure::Usage(
-                "--client official: expected a target, such as mongodb://host".into(),
-            ));
+            return Err(Failure::usage("--client official: expected a target, such as mongodb://host"));
         }
         return Ok(match find_server(None) {
             Some((kind, _)) => TargetKind::Spawn(kind.to_string()),
@@ -92,14 +90,14 @@ fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failu
     let presets = dyno_presets::PRESETS.iter().map(|preset| preset.name);
     if let Some(near) = dyno_types::suggest::nearest(text, presets.clone()) {
         let words = "is no target URI, no experiment and no preset";
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "{text:?} {words}; did you mean {near}? `dyno presets` lists them"
         )));
     }
     // A group of presets with another name in it: no target looks like that.
     let group = text.split_once('/').map(|(group, _)| group);
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
-        return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
+        return Err(Failure::usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
     let is_host = has_port || text.contains('.') || text == "localhost";
     let near = dyno_types::suggest::nearest(text, registry::schemes().map(|one| one.name));
@@ -110,7 +108,7 @@ fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failu
     };
     let forms: String = registry::schemes().map(|one| format!("\n  {}", one.form)).collect();
     let others = "Experiments are files that end in .yaml; `dyno presets` lists presets.";
-    Err(Failure::Usage(format!("{text:?} is no target{hint}\nTargets:{forms}\n{others}")))
+    Err(Failure::usage(format!("{text:?} is no target{hint}\nTargets:{forms}\n{others}")))
 }
 
 /// Client that speaks to the database.
@@ -138,12 +136,12 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
                     offered.iter().map(|kind| format!("{kind} ({})", kind.program_name())).collect();
                 let of = if kind.is_empty() { String::new() } else { format!(" of kind {kind:?}") };
                 let text = format!("no server{of} on PATH; known kinds: {}", known.join(", "));
-                return Err(Failure::Usage(text));
+                return Err(Failure::usage(text));
             };
             let server = spawn_under(name, &program, Some(control));
             let server = server.map_err(|e| match control.is_stopping() {
                 true => Failure::Interrupted,
-                false => Failure::Usage(e.to_string()),
+                false => Failure::usage(e),
             })?;
             let target = registry::parse(&server.uri())?;
             terminal::note(&format!(
@@ -153,7 +151,7 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
             Ok(ProvidedTarget { target, server: Some(server), _folder: None })
         }
         TargetKind::Sqlite => {
-            let folder = Temporary::for_store().map_err(|e| Failure::Internal(e.to_string()))?;
+            let folder = Temporary::for_store().map_err(Failure::internal)?;
             let path = folder.data_folder().join("bench.sqlite");
             terminal::note(
                 "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
@@ -181,7 +179,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
 fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
         if args.password_from.is_some() {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "--password-from: goes with a target's URI; {name} has its own"
             )));
         }
@@ -190,10 +188,10 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     if let Some(rate) = &args.require_rate {
         let words =
             format!("--require-rate {rate}: goes with an experiment; use --require 'throughput > {rate}'");
-        return Err(Failure::Usage(words));
+        return Err(Failure::usage(words));
     }
     if let Some(set) = args.sets.first() {
-        return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
+        return Err(Failure::usage(format!("--set {set}: goes with an experiment, a .yaml file")));
     }
     let run = RunSpec::from_args(args)?;
     let wanted = target_kind(args, client_of(&run))?;

@@ -27,7 +27,7 @@ pub(super) fn settings_of(resolved: &Resolved) -> Result<Vec<Setting>, Failure> 
     let (run, job) = (&resolved.run, resolved.measure_job()?);
     let is_open = matches!(job.pacing, Pacing::Open { .. });
     let experiment = chosen(&run.experiment, &job, resolved.cores.len());
-    let values = recorded_values(&run.tree, &experiment).map_err(|e| Failure::Internal(e.to_string()))?;
+    let values = recorded_values(&run.tree, &experiment).map_err(Failure::internal)?;
     let is_recorded = |key: &str| {
         let other_loop = if is_open { &CLOSED[..] } else { &OPEN };
         let measured = key.strip_prefix("phases.measure.");

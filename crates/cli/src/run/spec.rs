@@ -49,7 +49,7 @@ fn is_template(workload: &str) -> bool {
 }
 
 pub(super) fn usage(option: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!("{option}: {error}"))
+    Failure::usage(format!("{option}: {error}"))
 }
 
 fn typed(option: &str, value: Value) -> Node {
@@ -142,7 +142,7 @@ impl RunSpec {
 }
 
 fn refused(error: TreeError) -> Failure {
-    Failure::Usage(error.to_string())
+    Failure::usage(error)
 }
 
 /// `NAME=URL` for each exporter.

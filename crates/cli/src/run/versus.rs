@@ -41,14 +41,14 @@ const SIDES: [&str; 2] = ["a", "b"];
 /// The command.
 pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
     let Some(target) = args.target.as_deref() else {
-        return Err(Failure::Usage("--versus: expected a target before it: dyno run A --versus B".into()));
+        return Err(Failure::usage("--versus: expected a target before it: dyno run A --versus B"));
     };
     if args.password_from == Some(PasswordFrom::Prompt) {
         let words = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
-        return Err(Failure::Usage(words.into()));
+        return Err(Failure::usage(words.into()));
     }
     let first: u64 = match args.spec.tree.find_path("seed") {
-        Some(seed) => seed.read().map_err(|e| Failure::Usage(e.to_string()))?,
+        Some(seed) => seed.read().map_err(Failure::usage)?,
         None => Experiment::default().seed,
     };
     check_new(args.out.as_ref())?;
@@ -154,10 +154,10 @@ fn failed(code: Option<i32>, side: &str, said: &str) -> Failure {
     let words = said.trim_start_matches("error: ");
     let words = format!("{side}: {words}");
     match code {
-        Some(2) => Failure::Usage(words),
-        Some(3) => Failure::Unreachable(words),
+        Some(2) => Failure::usage(words),
+        Some(3) => Failure::unreachable(words),
         Some(130) | None => Failure::Interrupted,
-        _ => Failure::Internal(words),
+        _ => Failure::internal(words),
     }
 }
 

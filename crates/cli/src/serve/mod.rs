@@ -73,7 +73,7 @@ struct Site {
 }
 
 fn token_of(path: &Path) -> Result<String, Failure> {
-    let named = |words: String| Failure::Usage(format!("--token-file {}: {words}", path.display()));
+    let named = |words: String| Failure::usage(format!("--token-file {}: {words}", path.display()));
     let text = bounded::text_file(path, SECRET_BYTES).map_err(|error| named(error.to_string()))?;
     let token = text.trim();
     let plain = token.chars().all(|c| c.is_ascii_graphic());
@@ -90,7 +90,7 @@ fn token_of(path: &Path) -> Result<String, Failure> {
 
 /// Returns the addresses to listen on, and the host as it was written.
 fn addresses(listen: &str) -> Result<(SocketAddr, String), Failure> {
-    let bad = |words: &str| Failure::Usage(format!("--listen {listen}: {words}"));
+    let bad = |words: &str| Failure::usage(format!("--listen {listen}: {words}"));
     let (host, _) = listen.rsplit_once(':').ok_or_else(|| bad("expected HOST:PORT"))?;
     let mut found = listen.to_socket_addrs().map_err(|error| bad(&error.to_string()))?;
     let address = found.next().ok_or_else(|| bad("the name has no address"))?;
@@ -99,7 +99,7 @@ fn addresses(listen: &str) -> Result<(SocketAddr, String), Failure> {
 
 /// `dyno serve`.
 pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
-    let named = |error: std::io::Error| Failure::Usage(format!("{}: {error}", args.dir.display()));
+    let named = |error: std::io::Error| Failure::usage(format!("{}: {error}", args.dir.display()));
     let directory = ServedDirectory::open(&args.dir).map_err(named)?;
     let token = match (&args.token_file, args.allow_write) {
         (Some(path), _) => Some(token_of(path)?),
@@ -109,13 +109,13 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let (address, host) = addresses(&args.listen)?;
     if !address.ip().is_loopback() && token.is_none() {
         let words = "others can reach this address: it wants --token-file FILE or --allow-write";
-        return Err(Failure::Usage(format!("--listen {}: {words}", args.listen)));
+        return Err(Failure::usage(format!("--listen {}: {words}", args.listen)));
     }
     let mut names = args.name.clone();
     if host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
         if names.is_empty() {
             let words = "every address of this host: name those that browsers use, with --name";
-            return Err(Failure::Usage(format!("--listen {}: {words}", args.listen)));
+            return Err(Failure::usage(format!("--listen {}: {words}", args.listen)));
         }
     } else {
         names.push(host);
@@ -128,7 +128,7 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let site =
         Arc::new(Site { directory, auth, shown, reports: Mutex::default(), pending_pages, pending_lists });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
-        .map_err(|error| Failure::Usage(format!("--listen {}: {error}", args.listen)))?;
+        .map_err(|error| Failure::usage(format!("--listen {}: {error}", args.listen)))?;
     let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
     terminal::out(&format!("http://{listening}/{login}\n"));
     terminal::note("Ctrl-C ends it");
@@ -142,12 +142,11 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
 /// # Errors
 /// The directory cannot be read, or nothing can listen.
 pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
-    let named = |error: std::io::Error| Failure::Usage(format!("--web: {}: {error}", directory.display()));
+    let named = |error: std::io::Error| Failure::usage(format!("--web: {}: {error}", directory.display()));
     let served = ServedDirectory::open(directory).map_err(named)?;
     let inside = directory.canonicalize().map_err(named)?;
-    let name = served
-        .name(&inside)
-        .ok_or_else(|| Failure::Usage("--web: the directory's name is no text".into()))?;
+    let name =
+        served.name(&inside).ok_or_else(|| Failure::usage("--web: the directory's name is no text"))?;
     let auth = AuthRules::new(&["127.0.0.1".to_owned()], None)?;
     let (shown, pending_pages) = (directory.display().to_string(), PendingPages::new(DEADLINE));
     let pending_lists = PendingPages::new(DEADLINE);
@@ -161,7 +160,7 @@ pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
     });
     let listening =
         http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
-            .map_err(|error| Failure::Usage(format!("--web: {error}")))?;
+            .map_err(|error| Failure::usage(format!("--web: {error}")))?;
     const SET: &AsciiSet = &RESERVED.remove(b'/');
     Ok(format!("http://{listening}/live/{}", percent::percent_encode(&name, SET)))
 }

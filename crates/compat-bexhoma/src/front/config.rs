@@ -28,7 +28,7 @@ fn load(typed: &TypedFlags) -> Result<Option<ClusterConfig>, Failure> {
     let path = if named.is_empty() { NAME } else { named };
     let text = match bounded::text_file(path, TEXT_BYTES) {
         Err(error) if named.is_empty() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|e| Failure::Usage(format!("{path}: {e}")))?,
+        read => read.map_err(|e| Failure::usage(format!("{path}: {e}")))?,
     };
     let config = read_config(&text, path)?;
     for warning in &config.warnings {
@@ -96,7 +96,7 @@ fn place(
         (named, known) if known.contains(&named) => named,
         (named, known) => {
             let words = format!("-cx {named}: is no context of {NAME}: expected {}", known.join(", "));
-            return Err(Failure::Usage(words));
+            return Err(Failure::usage(words));
         }
     };
     let namespace = match typed.value("namespace") {

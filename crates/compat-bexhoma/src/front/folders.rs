@@ -16,7 +16,7 @@ pub fn experiments(typed: &TypedFlags) -> Result<Vec<PathBuf>, Failure> {
         return match known {
             true => Ok(vec![path]),
             false => {
-                Err(Failure::Usage(format!("-e {code}: no experiment of that code in {}", folder.display())))
+                Err(Failure::usage(format!("-e {code}: no experiment of that code in {}", folder.display())))
             }
         };
     }
@@ -35,5 +35,5 @@ pub fn create(results: &Path) -> Result<PathBuf, Failure> {
     std::fs::create_dir_all(results)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let free = (now..).map(|code| results.join(code.to_string())).find(|path| !path.exists());
-    free.ok_or_else(|| Failure::Internal("no code is free".into()))
+    free.ok_or_else(|| Failure::internal("no code is free"))
 }

@@ -47,12 +47,12 @@ fn on_path(name: &str) -> Option<PathBuf> {
 pub fn jupyter(typed: &TypedFlags) -> Result<Exit, Failure> {
     let Some(experiment) = super::folders::experiments(typed)?.pop() else {
         let words = format!("jupyter: no experiments in {}", typed.value("resultfolder"));
-        return Err(Failure::Usage(words));
+        return Err(Failure::usage(words));
     };
     let Some(program) = on_path("jupyter") else {
         let words = "jupyter: is not on PATH; `pip install ./python/dyno-results[notebook]` brings it and the package that the \
                      notebook reads with";
-        return Err(Failure::Usage(words.into()));
+        return Err(Failure::usage(words.into()));
     };
     let mut probe = child::clean_command("python3");
     probe
@@ -84,7 +84,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
         Err(_) => files::put_file(&notebook, NOTEBOOK.as_bytes())?,
     }
     let mut random = [0; 24];
-    getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
+    getrandom::fill(&mut random).map_err(|e| Failure::internal(format!("no random numbers: {e}")))?;
     let token = hex::encode(random);
     let port = dyno_localhost::port::free_port()?;
     let control = Arc::new(Control::default());
@@ -102,7 +102,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
     if rustix::process::geteuid().is_root() {
         command.arg("--allow-root");
     }
-    let started = command.spawn().map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
+    let started = command.spawn().map_err(|e| Failure::usage(format!("{}: {e}", program.display())))?;
     let mut child = Ends(started);
     terminal::out(&format!("http://127.0.0.1:{port}/notebooks/{NAME}?token={token}\n"));
     terminal::note(&format!("the notebook reads {} (DYNO_EXPERIMENT); Ctrl-C ends it", experiment.display()));
@@ -112,7 +112,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
                 "jupyter has ended ({status}): it says above why; `pip install ./python/dyno-results[notebook]` where a part is \
                  missing"
             );
-            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::Usage(words)) };
+            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::usage(words)) };
         }
         if control.is_stopping() {
             return Ok(Exit::Interrupted);

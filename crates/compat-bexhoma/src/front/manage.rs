@@ -50,9 +50,7 @@ pub fn stop(typed: &TypedFlags) -> Result<Exit, Failure> {
 /// The summary once more, made anew.
 pub fn summary(typed: &TypedFlags) -> Result<Exit, Failure> {
     if typed.value("experiment").is_empty() {
-        return Err(Failure::Usage(
-            "summary: expected -e CODE; `dyno bexhoma localresults` lists codes".into(),
-        ));
+        return Err(Failure::usage("summary: expected -e CODE; `dyno bexhoma localresults` lists codes"));
     }
     let mut failed = false;
     for dir in experiments(typed)? {

@@ -49,7 +49,7 @@ const ELSEWHERE: [(&str, &str); 12] = [
 /// The command.
 pub fn bexhoma(args: &BexhomaArgs) -> Result<Exit, Failure> {
     let Some((first, rest)) = args.arguments.split_first() else {
-        return Err(Failure::Usage(format!("expected a command\n{USAGE}")));
+        return Err(Failure::usage(format!("expected a command\n{USAGE}")));
     };
     if ["-h", "--help", "help"].contains(&first.as_str()) {
         terminal::out(&format!("{USAGE}\n{}", help()));
@@ -64,8 +64,8 @@ pub fn bexhoma(args: &BexhomaArgs) -> Result<Exit, Failure> {
         "jupyter" => jupyter::jupyter(&only(first, typed(rest)?)?),
         "localresults" => manage::results(&only(first, typed(rest)?)?),
         other => match ELSEWHERE.iter().find(|(name, _)| *name == other) {
-            Some((name, why)) => Err(Failure::Usage(format!("{name}: is not offered: {why}"))),
-            None => Err(Failure::Usage(format!("{other:?} is no command of bexhoma\n{USAGE}"))),
+            Some((name, why)) => Err(Failure::usage(format!("{name}: is not offered: {why}"))),
+            None => Err(Failure::usage(format!("{other:?} is no command of bexhoma\n{USAGE}"))),
         },
     }
 }
@@ -75,7 +75,7 @@ fn only(command: &str, typed: TypedFlags) -> Result<TypedFlags, Failure> {
     let known = ["experiment", "resultfolder"];
     match typed.mode.is_some() || !typed.only(&known) {
         true => {
-            Err(Failure::Usage(format!("{command}: expected no more than -e CODE and --resultfolder DIR")))
+            Err(Failure::usage(format!("{command}: expected no more than -e CODE and --resultfolder DIR")))
         }
         false => Ok(typed),
     }
@@ -91,6 +91,6 @@ fn ycsb(typed: TypedFlags) -> Result<Exit, Failure> {
         Some(BexhomaMode::Summary) => manage::summary(&typed),
         Some(BexhomaMode::Load) => run::leave(typed, true),
         Some(BexhomaMode::Start) => run::leave(typed, false),
-        None => Err(Failure::Usage("expected a mode: run, load, start or summary".into())),
+        None => Err(Failure::usage("expected a mode: run, load, start or summary")),
     }
 }

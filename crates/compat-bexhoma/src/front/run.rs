@@ -99,7 +99,7 @@ impl CheckedCommandLine {
 fn has_image(plan: &ExperimentPlan) -> Result<(), Failure> {
     let asked = plan.base.kubernetes.as_ref();
     match asked.is_some_and(|asked| asked.image.is_none()) {
-        true => Err(Failure::Usage(
+        true => Err(Failure::usage(
             "--image: expected the image of dyno for the pods, which `Containerfile` builds of `make worker`; without a \
              cluster: --local"
                 .into(),
@@ -169,11 +169,10 @@ fn persistent(typed: &TypedFlags) -> Result<Option<PathBuf>, Failure> {
     if code.is_empty() {
         return Ok(None);
     }
-    let [experiment_dir] =
-        experiments(typed)?.try_into().map_err(|_| Failure::Usage("-e: no code".into()))?;
+    let [experiment_dir] = experiments(typed)?.try_into().map_err(|_| Failure::usage("-e: no code"))?;
     match PersistentServers::of(&experiment_dir).map_err(Failure::usage)? {
         Some(_) => Ok(Some(experiment_dir)),
-        None => Err(Failure::Usage(format!(
+        None => Err(Failure::usage(format!(
             "-e {code}: no servers stand; `load` and `start` leave them; `dyno resume {}` goes on with an experiment",
             experiment_dir.display()
         ))),
@@ -187,7 +186,7 @@ fn one_cell(ready: &CheckedCommandLine, mode: &str) -> Result<(), Failure> {
         _ => {
             let words = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, \
                          -xnbf, -ne, -dbms";
-            Err(Failure::Usage(format!("{mode}: {words}")))
+            Err(Failure::usage(format!("{mode}: {words}")))
         }
     }
 }
@@ -196,7 +195,7 @@ fn one_cell(ready: &CheckedCommandLine, mode: &str) -> Result<(), Failure> {
 pub fn leave(typed: TypedFlags, load: bool) -> Result<Exit, Failure> {
     let mode = if load { "load" } else { "start" };
     if typed.given("experiment") {
-        return Err(Failure::Usage(format!("-e: {mode} begins an experiment of its own")));
+        return Err(Failure::usage(format!("-e: {mode} begins an experiment of its own")));
     }
     let ready = read(typed)?;
     one_cell(&ready, mode)?;
@@ -237,8 +236,8 @@ fn left(
             let services = services(ready, persistent, &code);
             Ok(Ok((experiment_dir, services)))
         }
-        (None, Some(record)) if record.unreachable => Err(Failure::Unreachable(record.words.clone())),
-        (None, Some(record)) if record.not_started => Err(Failure::Usage(record.words.clone())),
+        (None, Some(record)) if record.unreachable => Err(Failure::unreachable(record.words.clone())),
+        (None, Some(record)) if record.not_started => Err(Failure::usage(record.words.clone())),
         (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Err(Exit::Interrupted)),
         (None, record) => {
             let words = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());
@@ -284,7 +283,7 @@ fn services(ready: &CheckedCommandLine, persistent: &PersistentServers, code: &s
 pub fn show(experiment_dir: &Path) -> Result<bool, Failure> {
     let path = experiment_dir.join("summary.md");
     let text = bounded::text_file(&path, TEXT_BYTES)
-        .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+        .map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
     terminal::out(&markdown::unescape_markdown(&text));
     Ok(markdown::has_failed_test(&ExperimentDir::open(experiment_dir)?))
 }

@@ -67,7 +67,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
     // Whatever is wrong is said before -e empties anything.
     if args.workers == 0 || args.workers > config.workers {
         let expected = format!("expected 1 to {}, the number of --threads", config.workers);
-        return Err(Failure::Usage(format!("--workers {}: {expected}", args.workers)));
+        return Err(Failure::usage(format!("--workers {}: {expected}", args.workers)));
     }
     check_new(args.out.as_ref())?;
     let log = PocWatch::log(args)?;
@@ -191,7 +191,7 @@ fn send_the_rests(
         let (bulks, failure) = send_the_rest(rest, opened, control);
         left += bulks;
         match failure {
-            Some(Failure::Unreachable(why)) => why_left = format!(": {why}"),
+            Some(Failure::unreachable(why)) => why_left = format!(": {why}"),
             Some(other) => return Err(other),
             None => {}
         }

@@ -32,7 +32,7 @@ impl PocWatch {
     /// Opens the log file, if there is to be one.
     pub fn log(args: &PocArgs) -> Result<Option<File>, Failure> {
         let Some(path) = &args.logfile else { return Ok(None) };
-        let failed = |e| Failure::Usage(format!("--logfile {}: {e}", path.display()));
+        let failed = |e| Failure::usage(format!("--logfile {}: {e}", path.display()));
         let mut file = files::open_with(path, File::options().create(true).append(true)).map_err(failed)?;
         let empty = file.metadata().is_ok_and(|m| m.len() == 0);
         if empty && !args.faithful_csv {

@@ -90,7 +90,7 @@ impl Load<'_> {
     /// The workload, which counts its bytes.
     pub(super) fn workload(&self) -> Result<Arc<CommandRun>, Failure> {
         let refused = |bad: dyno_workload::ycsb::BadProperty| {
-            Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+            Failure::usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
         };
         CommandRun::new(self.commands).map(Arc::new).map_err(refused)
     }

@@ -29,7 +29,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The command.
 pub fn memtier(args: &ToolArgs) -> Result<Exit, Failure> {
-    let settings = match parse(&args.words).map_err(|refusal| Failure::Usage(refusal.to_string()))? {
+    let settings = match parse(&args.words).map_err(Failure::usage)? {
         Parsed::Help => {
             terminal::out(&help());
             return Ok(Exit::Ok);
@@ -52,7 +52,7 @@ pub fn memtier(args: &ToolArgs) -> Result<Exit, Failure> {
 fn number<T: std::str::FromStr>(settings: &Settings, name: &str) -> Result<Option<T>, Failure> {
     let read = |text: &str| {
         text.parse()
-            .map_err(|_| Failure::Usage(format!("--{name} {text}: expected a whole number from 0 on")))
+            .map_err(|_| Failure::usage(format!("--{name} {text}: expected a whole number from 0 on")))
     };
     settings.value(name).map(read).transpose()
 }
@@ -65,7 +65,7 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     let first = settings.value("hdr-file-prefix").map(|prefix| format!("{prefix}_FULL_RUN_1.txt"));
     let client = settings.value("client-stats").map(|prefix| format!("{prefix}-1-0-0.csv"));
     for path in written.into_iter().flatten().chain([&first, &client].into_iter().flatten().map(Path::new)) {
-        files::create_file(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+        files::create_file(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     }
     let seed: Option<u64> = number(settings, "seed")?;
     let drawn = seed.is_none() && settings.has("randomize");
@@ -118,7 +118,7 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
             Err(error) => failure = Some(error),
         }
     }
-    let failed = |path: &Path, error: std::io::Error| Failure::Usage(format!("{}: {error}", path.display()));
+    let failed = |path: &Path, error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
     match written[0] {
         Some(path) => std::fs::write(path, &*conceal(&text)).map_err(|error| failed(path, error))?,
         None => terminal::out(&text),
@@ -143,7 +143,7 @@ fn write_beside(
     });
     for (path, text) in histograms.chain(clients) {
         files::put_file(Path::new(&path), text.as_bytes())
-            .map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
+            .map_err(|error| Failure::usage(format!("{path}: {error}")))?;
     }
     Ok(())
 }
@@ -154,9 +154,8 @@ fn records_of(settings: &Settings) -> Result<Arc<[ImportedRecord]>, Failure> {
     let mut bytes = Vec::new();
     files::open(Path::new(&import.path))
         .and_then(|mut file| file.read_to_end(&mut bytes))
-        .map_err(|error| Failure::Usage(format!("--data-import {}: {error}", import.path)))?;
-    let all = records(&import.path, &bytes, settings.memcached)
-        .map_err(|refusal| Failure::Usage(refusal.to_string()))?;
+        .map_err(|error| Failure::usage(format!("--data-import {}: {error}", import.path)))?;
+    let all = records(&import.path, &bytes, settings.memcached).map_err(Failure::usage)?;
     if !import.generate_keys {
         terminal::note(&format!("Reading keys from {}... {} keys read.", import.path, all.len()));
     }

@@ -32,17 +32,16 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
         let mut all = Vec::new();
         std::io::stdin().read_to_end(&mut all).map(|_| all)
     };
-    let plan =
-        match parse(program, &args.words, stdin).map_err(|refusal| Failure::Usage(refusal.to_string()))? {
-            ParsedCommandLine::Print { text, exit } => {
-                terminal::out(&text);
-                return Ok(if exit == 0 { Exit::Ok } else { Exit::Usage });
-            }
-            ParsedCommandLine::Run(plan) => *plan,
-        };
+    let plan = match parse(program, &args.words, stdin).map_err(Failure::usage)? {
+        ParsedCommandLine::Print { text, exit } => {
+            terminal::out(&text);
+            return Ok(if exit == 0 { Exit::Ok } else { Exit::Usage });
+        }
+        ParsedCommandLine::Run(plan) => *plan,
+    };
     plan.notes.iter().for_each(|note| terminal::warn(note));
     if plan.idle {
-        return Err(Failure::Usage("-I: dyno keeps no idle connections".into()));
+        return Err(Failure::usage("-I: dyno keeps no idle connections"));
     }
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;

@@ -23,11 +23,11 @@ impl StatsdReceiver {
     /// Looks the server up.
     pub(super) fn of(statsd: &Statsd) -> Result<StatsdReceiver, Failure> {
         let failed =
-            |error: std::io::Error| Failure::Usage(format!("--statsd-host {}: {error}", statsd.host));
+            |error: std::io::Error| Failure::usage(format!("--statsd-host {}: {error}", statsd.host));
         let mut all = (statsd.host.as_str(), statsd.port).to_socket_addrs().map_err(failed)?;
         let address = all
             .next()
-            .ok_or_else(|| Failure::Usage(format!("--statsd-host {}: it has no address", statsd.host)))?;
+            .ok_or_else(|| Failure::usage(format!("--statsd-host {}: it has no address", statsd.host)))?;
         let own = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(own).map_err(failed)?;
         socket.connect(address).map_err(failed)?;

@@ -57,7 +57,7 @@ impl PhaseLog {
         load: Option<Arc<SysbenchLoad>>,
     ) -> Result<Self, Failure> {
         let create = |path: &Path| {
-            files::create_file(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+            files::create_file(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
         };
         let table = layout.path.with_extension("txt.tsv");
         let mut log = PhaseLog {

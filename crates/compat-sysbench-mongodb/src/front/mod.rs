@@ -67,7 +67,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let (workers, users) = (args.workers as usize, work.measure()?.users);
     if workers == 0 || workers > users {
         let expected = format!("expected 1 to {users}, the number of users");
-        return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
+        return Err(Failure::usage(format!("--workers {workers}: {expected}")));
     }
     check_new(args.out.as_ref())?;
     let control = Arc::new(Control::default());
@@ -86,7 +86,7 @@ fn experiment(plan: &SysbenchPlan) -> Experiment {
 }
 
 fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
-    Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+    Failure::usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
 impl SysbenchCommand<'_> {
@@ -220,7 +220,7 @@ impl SysbenchCommand<'_> {
             }
         }
         let Some(job) = self.work.load()? else {
-            return Err(Failure::Internal("there is nothing to load".into()));
+            return Err(Failure::internal("there is nothing to load"));
         };
         let job = self.on_cores(Job { workload, ..job })?;
         let begun = Instant::now();

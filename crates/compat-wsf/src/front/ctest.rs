@@ -86,7 +86,7 @@ impl CtestArgs {
             ("--rerun-failed", self.rerun_failed, "--continue goes on with what is not at its end"),
         ];
         if let Some((option, _, why)) = refused.iter().find(|(_, given, _)| *given) {
-            return Err(Failure::Usage(format!("{option}: is not offered; {why}")));
+            return Err(Failure::usage(format!("{option}: is not offered; {why}")));
         }
         let silent = [
             (
@@ -112,7 +112,7 @@ impl CtestArgs {
             let name = word.trim_start_matches('-');
             let Some((_, command)) = TRACERS.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<&str> = TRACERS.iter().map(|(known, _)| *known).collect();
-                return Err(Failure::Usage(format!(
+                return Err(Failure::usage(format!(
                     "--options {word}: expected --{}; monitors watch host, servers and clients every second anyway, \
                      and --trace runs any command",
                     known.join(", --")
@@ -123,7 +123,7 @@ impl CtestArgs {
         for command in &self.traces {
             let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
             if words.is_empty() {
-                return Err(Failure::Usage("--trace: expected a command".into()));
+                return Err(Failure::usage("--trace: expected a command"));
             }
             all.push(words);
         }
@@ -138,7 +138,7 @@ impl CtestArgs {
         }
         let shown = log.display();
         let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        let file = file.map_err(|e| Failure::Usage(format!("--nohup={shown}: {e}")))?;
+        let file = file.map_err(|e| Failure::usage(format!("--nohup={shown}: {e}")))?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(std::env::args_os().skip(1)).env(DETACHED, "1").stdin(Stdio::null());
         command.stdout(file.try_clone()?).stderr(file);

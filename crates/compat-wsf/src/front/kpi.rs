@@ -51,7 +51,7 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
     for dir in &args.dirs {
         let found = folders(dir);
         if found.is_empty() {
-            return Err(Failure::Usage(format!("{}: no logs with itr-* here", dir.display())));
+            return Err(Failure::usage(format!("{}: no logs with itr-* here", dir.display())));
         }
         for folder in found {
             let at = std::fs::metadata(&folder).and_then(|meta| meta.modified());
@@ -79,7 +79,7 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
     match &args.file {
         Some(path) => {
             files::put_file(path, text.as_bytes())
-                .map_err(|e| Failure::Usage(format!("--file {}: {e}", path.display())))?;
+                .map_err(|e| Failure::usage(format!("--file {}: {e}", path.display())))?;
         }
         None => terminal::out(&text),
     }
@@ -91,11 +91,11 @@ fn table(args: &ListKpiArgs, listings: &[Listing]) -> Result<String, Failure> {
     let (Some(row), Some(column)) = (&args.var1, &args.var2) else {
         let words =
             "--format xls-table: expected --var1 NAME and --var2 NAME, two of the parameters (--params)";
-        return Err(Failure::Usage(words.into()));
+        return Err(Failure::usage(words.into()));
     };
     let tables: Vec<&str> = [&args.var3, &args.var4].into_iter().flatten().map(String::as_str).collect();
     pivot(listings, Axes { row, column, tables: &tables }, args.all)
-        .map_err(|why| Failure::Usage(format!("--var1 to --var4: {why}")))
+        .map_err(|why| Failure::usage(format!("--var1 to --var4: {why}")))
 }
 
 /// Refuses what needs a service that is not there, and says what has no effect.
@@ -105,7 +105,7 @@ fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
     if args.intel_publish || published {
         let words =
             "--intel_publish: is not offered: it needs the framework's own service; --format xls-list is CSV";
-        return Err(Failure::Usage(words.into()));
+        return Err(Failure::usage(words.into()));
     }
     let varied = args.format != ListFormat::XlsTable
         && [&args.var1, &args.var2, &args.var3, &args.var4].into_iter().any(Option::is_some);

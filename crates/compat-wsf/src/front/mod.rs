@@ -118,27 +118,27 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
     let mut configs = Vec::new();
     if let Some(name) = &args.bkm {
         let Some(known) = best_known(name) else {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "--bkm {name}: expected icx, spr, m6i.32xlarge or m6i.16xlarge"
             )));
         };
-        configs.push(known.config().map_err(|error| Failure::Internal(error.to_string()))?);
+        configs.push(known.config().map_err(Failure::internal)?);
     }
     for path in &args.configs {
         let shown = path.display().to_string();
         let text = bounded::text_file(path, TEXT_BYTES)
-            .map_err(|e| Failure::Usage(format!("--config {shown}: {e}")))?;
+            .map_err(|e| Failure::usage(format!("--config {shown}: {e}")))?;
         configs.push(Config::parse(&text, &shown, false)?);
     }
     let counted = args.loops.is_some() || args.burst.is_some();
     let burst = args.burst.unwrap_or(1);
     let loops = args.loops.unwrap_or(if counted { 1 } else { covering(&sets) });
     if loops == 0 || burst == 0 || args.runs == 0 {
-        return Err(Failure::Usage("--loop, --burst, --run: expected 1 or more".into()));
+        return Err(Failure::usage("--loop, --burst, --run: expected 1 or more"));
     }
     let iterations = loops.checked_mul(burst).filter(|all| *all <= ITERATIONS);
     let Some(iterations) = iterations else {
-        return Err(Failure::Usage(format!("--loop, --burst: more than {ITERATIONS} iterations")));
+        return Err(Failure::usage(format!("--loop, --burst: more than {ITERATIONS} iterations")));
     };
     let environment = |name: &str| if args.noenv { None } else { std::env::var(name).ok() };
     let lower_options = lower_options(args)?;

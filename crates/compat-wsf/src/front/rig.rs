@@ -29,7 +29,7 @@ pub fn name(backend: Backend) -> &'static str {
 }
 
 fn usage(words: impl Into<String>) -> Failure {
-    Failure::Usage(words.into())
+    Failure::usage(words.into())
 }
 
 /// Reads the place of servers and clients.

@@ -47,7 +47,7 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
         refusals.extend(findings.refusal());
     }
     refusals.dedup();
-    if refusals.is_empty() { Ok(Exit::Ok) } else { Err(Failure::Usage(refusals.join("\n"))) }
+    if refusals.is_empty() { Ok(Exit::Ok) } else { Err(Failure::usage(refusals.join("\n"))) }
 }
 
 /// Says what can be done where the server's program is not there.
@@ -65,7 +65,7 @@ pub fn available(args: &WsfArgs) -> Result<(), Failure> {
     }
     let missing = args.program.as_ref().map_or(kind.program_name().into(), |path| path.display().to_string());
     let words = "--target URI names a server that runs, --server ferretdb or redis starts another one";
-    Err(Failure::Usage(format!("{missing} is not there: {words}; --dry-run needs none")))
+    Err(Failure::usage(format!("{missing} is not there: {words}; --dry-run needs none")))
 }
 
 fn on_path(program: &Path) -> bool {

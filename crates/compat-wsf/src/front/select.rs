@@ -16,7 +16,7 @@ pub struct Selected {
 
 fn pattern(option: &str, text: Option<&String>) -> Result<Option<Regex>, Failure> {
     let read = |text: &String| {
-        Regex::new(text).map_err(|e| Failure::Usage(format!("{option} {text}: no regular expression: {e}")))
+        Regex::new(text).map_err(|e| Failure::usage(format!("{option} {text}: no regular expression: {e}")))
     };
     text.map(read).transpose()
 }
@@ -29,7 +29,7 @@ pub fn select(args: &WsfArgs) -> Result<Vec<Selected>, Failure> {
         if let (Some(one), Some(other)) = (chosen.reading, reading)
             && one != other
         {
-            return Err(Failure::Usage(format!("{typed}: --reading {other} says another reading")));
+            return Err(Failure::usage(format!("{typed}: --reading {other} says another reading")));
         }
         let reading = chosen.reading.or(reading).unwrap_or_default();
         return Ok(vec![Selected { case: chosen.case, reading, typed: typed.clone() }]);
@@ -38,7 +38,7 @@ pub fn select(args: &WsfArgs) -> Result<Vec<Selected>, Failure> {
     if include.is_none() && exclude.is_none() && !args.list && args.verbose == 0 {
         let words =
             "no test: name one, such as `dyno wsf gated`; -N lists them, -R REGEX chooses, -V alone runs all";
-        return Err(Failure::Usage(words.into()));
+        return Err(Failure::usage(words.into()));
     }
     let reading = reading.unwrap_or_default();
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ pub fn select(args: &WsfArgs) -> Result<Vec<Selected>, Failure> {
         }
     }
     if found.is_empty() {
-        return Err(Failure::Usage("no test matches; -N lists them".into()));
+        return Err(Failure::usage("no test matches; -N lists them"));
     }
     Ok(found)
 }

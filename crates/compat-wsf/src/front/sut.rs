@@ -23,7 +23,7 @@ fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
 pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
     if args.rig.backend != Backend::Local {
         let words = "looks at this host; hosts of another backend are looked at with each run";
-        return Err(Failure::Usage(format!("--prepare-sut: {words}")));
+        return Err(Failure::usage(format!("--prepare-sut: {words}")));
     }
     run::available(args)?;
     for one in iterations {
@@ -41,13 +41,13 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
 /// `--reuse-sut`: says what differs from the host as it was prepared.
 pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
     if args.burst.is_some_and(|n| n > 1) {
-        return Err(Failure::Usage("--reuse-sut: there is one system: no --burst".into()));
+        return Err(Failure::usage("--reuse-sut: there is one system: no --burst"));
     }
     for one in iterations {
         let path = folder(args, one).join(FACTS);
         if !path.is_file() {
             let words = "was not prepared; --prepare-sut does that";
-            return Err(Failure::Usage(format!("--reuse-sut: {}: {words}", path.display())));
+            return Err(Failure::usage(format!("--reuse-sut: {}: {words}", path.display())));
         }
         for change in environment::read_system(&path)?.list_differences(&read_system()) {
             let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());

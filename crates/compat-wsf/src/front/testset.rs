@@ -23,10 +23,10 @@ pub fn read(args: &WsfArgs, path: &Path) -> Result<Vec<WsfArgs>, Failure> {
     let shown = path.display().to_string();
     if shown.ends_with(".m4") || shown.ends_with(".j2") {
         let words = "is a template; expected the YAML that it expands to";
-        return Err(Failure::Usage(format!("--testset {shown}: {words}")));
+        return Err(Failure::usage(format!("--testset {shown}: {words}")));
     }
     let text = bounded::text_file(path, TEXT_BYTES)
-        .map_err(|e| Failure::Usage(format!("--testset {shown}: {e}")))?;
+        .map_err(|e| Failure::usage(format!("--testset {shown}: {e}")))?;
     let mut all = Vec::new();
     for (before, document) in documents(&text) {
         // Lines are counted from the beginning of the file.
@@ -39,7 +39,7 @@ pub fn read(args: &WsfArgs, path: &Path) -> Result<Vec<WsfArgs>, Failure> {
         }
     }
     if all.is_empty() {
-        return Err(Failure::Usage(format!("--testset {shown}: names no test")));
+        return Err(Failure::usage(format!("--testset {shown}: names no test")));
     }
     Ok(all)
 }
@@ -60,7 +60,7 @@ fn documents(text: &str) -> Vec<(usize, String)> {
 }
 
 fn refuse(node: &Node, key: &str, words: &str) -> Failure {
-    Failure::Usage(node.error_at(key, words).to_string())
+    Failure::usage(node.error_at(key, words).to_string())
 }
 
 fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<WsfArgs>, Failure> {

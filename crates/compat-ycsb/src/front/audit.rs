@@ -44,7 +44,7 @@ pub(super) fn take(
     });
     counting.map_err(Failure::from)?;
     if failed > 0 {
-        return Err(Failure::Internal(format!(
+        return Err(Failure::internal(format!(
             "{failed} accounts could not be read: the money is not counted"
         )));
     }

@@ -67,14 +67,14 @@ pub(super) fn write(
         let words = "single samples were kept: the report is by HdrHistogram instead; raise dyno.samples (40 bytes each)";
         warn(work, &format!("only the first {most} {words}"));
     }
-    let internal = |e: &dyn std::fmt::Display| Failure::Internal(e.to_string());
+    let internal = |e: &dyn std::fmt::Display| Failure::internal(e);
     for warning in &metrics.warnings {
         warn(work, warning);
     }
     for notice in raw_notices(metrics, &work.options) {
         terminal::out(&format!("{notice}\n"));
     }
-    let named = |path: &str, e: io::Error| Failure::Internal(format!("{path}: {e}"));
+    let named = |path: &str, e: io::Error| Failure::internal(format!("{path}: {e}"));
     match &options.raw_file {
         Some(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path).map_err(|e| named(path, e))?;

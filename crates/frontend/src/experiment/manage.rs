@@ -87,7 +87,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Sends a process what Ctrl-C sends.
 fn interrupt(pid: u32) -> Result<(), Failure> {
     let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        return Err(Failure::Internal(format!("process {pid} is no process")));
+        return Err(Failure::internal(format!("process {pid} is no process")));
     };
     kill_process(process, Signal::INT).map_err(std::io::Error::from)?;
     Ok(())
@@ -95,7 +95,7 @@ fn interrupt(pid: u32) -> Result<(), Failure> {
 
 /// Asks the process that is at work on an experiment to stop, and does not wait; false if there is none.
 pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
-    trusted::check_directory(path).map_err(|e| Failure::Usage(e.to_string()))?;
+    trusted::check_directory(path).map_err(Failure::usage)?;
     verified_holder(path)?.map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
 }
 
@@ -106,7 +106,7 @@ pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
     while verified_holder(dir)? == Some(pid) {
         if Instant::now() > end {
             let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
-            return Err(Failure::Internal(words));
+            return Err(Failure::internal(words));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -123,9 +123,9 @@ fn said(cleaned: &CleanupReport) -> Result<(), Failure> {
     let left = cleaned.left();
     match (left.is_empty(), cleaned.refused.is_empty(), cleaned.unreachable.is_empty()) {
         (true, ..) => Ok(()),
-        (_, false, _) => Err(Failure::Usage(left)),
-        (_, _, false) => Err(Failure::Unreachable(left)),
-        _ => Err(Failure::Internal(left)),
+        (_, false, _) => Err(Failure::usage(left)),
+        (_, _, false) => Err(Failure::unreachable(left)),
+        _ => Err(Failure::internal(left)),
     }
 }
 

@@ -14,11 +14,11 @@ use std::path::Path;
 /// passwords that dyno makes, are new in each run.
 pub fn write(plan: &ExperimentPlan, folder: &Path) -> Result<(), Failure> {
     let Some(first) = &plan.base.kubernetes else {
-        return Err(Failure::Usage("--manifests: the experiment has no section kubernetes".into()));
+        return Err(Failure::usage("--manifests: the experiment has no section kubernetes"));
     };
     let put = |name: &str, objects: &[Value]| put(&folder.join(name), objects);
     std::fs::create_dir_all(folder)
-        .map_err(|e| Failure::Usage(format!("--manifests {}: {e}", folder.display())))?;
+        .map_err(|e| Failure::usage(format!("--manifests {}: {e}", folder.display())))?;
     put("rbac.yaml", &required_role(first.namespace.as_deref()))?;
     match &first.namespace {
         Some(namespace) => put("rbac-kubelet.yaml", &role_for_kubelets(namespace))?,
@@ -42,14 +42,14 @@ pub fn write(plan: &ExperimentPlan, folder: &Path) -> Result<(), Failure> {
 
 /// Everything that a run would make.
 pub fn of_cell(spec: &Experiment, asked: &Kubernetes) -> Result<Vec<Value>, Failure> {
-    let made = preview_manifests(spec, asked).map_err(|e| Failure::Usage(e.to_string()))?;
+    let made = preview_manifests(spec, asked).map_err(Failure::usage)?;
     Ok(std::iter::once(made.job).chain(made.others).collect())
 }
 
 /// Writes objects as YAML.
 pub fn put(path: &Path, objects: &[Value]) -> Result<(), Failure> {
-    let text = to_yaml(objects).map_err(|e| Failure::Internal(e.to_string()))?;
+    let text = to_yaml(objects).map_err(Failure::internal)?;
     // Secrets are among them.
     let written = files::put_private(path, text.as_bytes());
-    written.map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
+    written.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
 }

@@ -79,11 +79,11 @@ pub fn ready_for(cells: &[MatrixCell]) -> Result<(), Failure> {
     let mut findings = Findings::of(cells);
     findings.warn();
     if let Some(words) = findings.refusal() {
-        return Err(Failure::Usage(words));
+        return Err(Failure::usage(words));
     }
     findings.missing_programs.extend(missing_engines(cells, &Machine::default()));
     if findings.nothing_runs() {
-        return Err(Failure::Usage(findings.missing().join("\n")));
+        return Err(Failure::usage(findings.missing().join("\n")));
     }
     for words in findings.missing() {
         terminal::warn(&format!("{words}; their runs will fail, the others are made"));

@@ -58,12 +58,12 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
 fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     let outlets = args.live.outlets()?;
     // Relative paths are meant where they were typed; the directory's own must still be found there.
-    let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
-    trusted::check_directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
+    let dir = args.dir.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", args.dir.display())))?;
+    trusted::check_directory(&dir).map_err(Failure::usage)?;
     if PersistentServers::of(&dir).map_err(Failure::usage)?.is_some() {
         let words =
             "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
-        return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
+        return Err(Failure::usage(format!("{}: {words}", args.dir.display())));
     }
     let (mut directory, text) = Directory::resume(&dir)?;
     let cleaned = put_back(&dir);
@@ -124,7 +124,7 @@ fn again(
         != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>()
     {
         let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
-        return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
+        return Err(Failure::usage(format!("{}: {words}", args.dir.display())));
     }
     let made_again = to_make_again(&plan, &directory.ended, wanted);
     let mut ended = directory.ended.clone();
@@ -146,7 +146,7 @@ fn with_secrets(path: &str, kept: String) -> Result<String, Failure> {
         false => {
             let words =
                 "secrets are not kept with an experiment, and this file is gone or no longer the same";
-            Err(Failure::Usage(format!("{path}: {words}")))
+            Err(Failure::usage(format!("{path}: {words}")))
         }
     }
 }
@@ -155,16 +155,16 @@ fn with_secrets(path: &str, kept: String) -> Result<String, Failure> {
 fn sets_again(kept: &[String], again: &[String]) -> Result<Vec<String>, Failure> {
     let key = |set: &str| set.split_once('=').map_or(String::new(), |(key, _)| key.to_owned());
     if let Some(other) = again.iter().find(|set| !kept.iter().any(|old| key(old) == key(set))) {
-        return Err(Failure::Usage(format!("--set {}: was not given when the experiment began", key(other))));
+        return Err(Failure::usage(format!("--set {}: was not given when the experiment began", key(other))));
     }
     let whole = |old: &String| match again.iter().find(|set| key(set) == key(old)) {
         Some(set) if experiment::masked_set(set) == *old => Ok(set.clone()),
         Some(set) => {
-            Err(Failure::Usage(format!("--set {}: differs from what was given at the beginning", key(set))))
+            Err(Failure::usage(format!("--set {}: differs from what was given at the beginning", key(set))))
         }
         None if old.contains(MASK) => {
             let words = "held a secret, which is not kept: give it again";
-            Err(Failure::Usage(format!("--set {} {words}", key(old))))
+            Err(Failure::usage(format!("--set {} {words}", key(old))))
         }
         None => Ok(old.clone()),
     };

@@ -69,7 +69,7 @@ impl HeadersFrom {
     /// Reads them; `option` is the one that names this source.
     fn read(&self, option: &str) -> Result<Vec<(String, String)>, Failure> {
         let wrong =
-            |place: &str, why: &dyn std::fmt::Display| Failure::Usage(format!("{option}: {place}: {why}"));
+            |place: &str, why: &dyn std::fmt::Display| Failure::usage(format!("{option}: {place}: {why}"));
         let (place, text) = match self {
             HeadersFrom::Env(name) => {
                 let place = format!("env:{name}");
@@ -122,7 +122,7 @@ impl LiveArgs {
             let Some(url) = url else { continue };
             let headers = headers.as_ref().map(|from| from.read(&format!("{option}-headers"))).transpose()?;
             let receiver = Receiver::parse(protocol, url, headers.unwrap_or_default());
-            let wrong = |error| Failure::Usage(format!("{option} {}: {error}", mask_text(url)));
+            let wrong = |error| Failure::usage(format!("{option} {}: {error}", mask_text(url)));
             receivers.push((option, receiver.map_err(wrong)?));
         }
         let push_interval = self.interval(receivers.is_empty())?;
@@ -132,7 +132,7 @@ impl LiveArgs {
     fn interval(&self, no_receiver: bool) -> Result<Duration, Failure> {
         let second = Duration::from_secs(1);
         let Some(text) = &self.push_interval else { return Ok(second) };
-        let wrong = |why: &str| Failure::Usage(format!("--push-interval {text}: {why}"));
+        let wrong = |why: &str| Failure::usage(format!("--push-interval {text}: {why}"));
         if no_receiver {
             return Err(wrong("goes with --remote-write or --otlp"));
         }

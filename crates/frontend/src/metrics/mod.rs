@@ -123,7 +123,7 @@ fn listen(place: &str) -> Result<MetricsServer, Failure> {
         Ok(port) => MetricsServer::listen_on(&format!("127.0.0.1:{port}")),
         Err(_) => MetricsServer::listen_on(place),
     };
-    let exporter = exporter.map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))?;
+    let exporter = exporter.map_err(|e| Failure::usage(format!("--metrics {place}: {e}")))?;
     terminal::note(&format!("metrics for Prometheus: http://{}/metrics", exporter.listening_address()));
     Ok(exporter)
 }

@@ -75,7 +75,7 @@ pub(super) fn shell(command: YcsbCommand) -> Result<Exit, Trouble> {
             terminal::out("\n");
             return Ok(Exit::Ok);
         };
-        let line = line.map_err(|e| Failure::Usage(format!("standard input: {e}")))?;
+        let line = line.map_err(|e| Failure::usage(format!("standard input: {e}")))?;
         if !shell.line(&line)? {
             return Ok(Exit::Ok);
         }
