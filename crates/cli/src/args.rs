@@ -49,7 +49,7 @@ pub enum CliCommand {
     /// Make run directories of old results of YCSB, sysbench-mongodb, POCDriver, or of a CSV file
     Import(crate::import::ImportArgs),
     /// Prove an ingest rate with copies, or that a failover loses nothing
-    Prove(crate::prove::ProveArgs),
+    Prove(dyno_prove::front::ProveArgs),
     /// List runs and experiments in a local page that follows those under way, and opens and compares reports
     Serve(crate::serve::ServeArgs),
     /// Merge runs that were made side by side exactly, and print one summary

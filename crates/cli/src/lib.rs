@@ -17,11 +17,9 @@ mod log;
 mod merge;
 mod options;
 mod price;
-mod prove;
 mod report;
 mod run;
 mod sample;
-mod secret;
 mod selftest;
 mod serve;
 mod spec_args;
@@ -39,6 +37,7 @@ use dyno_frontend::exit::Exit;
 use dyno_frontend::experiment as experiments;
 use dyno_frontend::program::{Program, set_program};
 use dyno_frontend::terminal;
+use dyno_prove::front as prove;
 use std::process::ExitCode;
 
 /// The command line of `dyno`, as it is described: what manual pages and the reference are made of.

@@ -1,7 +1,7 @@
 //! `dyno list` and `dyno stop`: of runs, experiments and proofs.
 
 use crate::options::StopArgs;
-use crate::{prove, serve};
+use crate::serve;
 use dyno_experiment::directory::read_record;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::experiment;
@@ -9,6 +9,7 @@ use dyno_frontend::run_directory::is_under_way;
 use dyno_frontend::terminal;
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_localhost::trusted;
+use dyno_prove::front as prove;
 use dyno_rundir::RunDir;
 use dyno_types::units::Rate;
 use std::path::{Path, PathBuf};

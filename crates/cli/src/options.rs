@@ -99,7 +99,7 @@ pub struct StopArgs {
     pub left: bool,
     /// Proofs: take the target's password from env:NAME, file:PATH (its first line) or a prompt
     #[arg(long, value_name = "FROM")]
-    pub password_from: Option<crate::secret::PasswordFrom>,
+    pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
 }
 
 /// `dyno sample`.
@@ -194,7 +194,7 @@ pub struct RunArgs {
 
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
     #[arg(long, value_name = "FROM", help_heading = "Client")]
-    pub password_from: Option<crate::secret::PasswordFrom>,
+    pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
     /// Do not pin load threads to cores
     #[arg(long, help_heading = "Client")]
     pub no_pin: bool,
@@ -238,7 +238,7 @@ pub struct TopArgs {
     pub target: String,
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
     #[arg(long, value_name = "FROM")]
-    pub password_from: Option<crate::secret::PasswordFrom>,
+    pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
     /// Time between two lines
     #[arg(short, long, default_value = "1s", value_name = "DURATION")]
     pub interval: String,

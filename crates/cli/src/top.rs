@@ -1,10 +1,10 @@
 //! `dyno top`: a server alone, one line a tick, like mongostat.
 
 use crate::options::TopArgs;
-use crate::secret;
 use dyno_databases::registry;
 use dyno_db::target::ClientDriver;
 use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::secret;
 use dyno_frontend::{signals, terminal};
 use dyno_monitor::{Sample, SampleError, SeriesKind, Source};
 use dyno_types::units::{Thousands, parse_duration_ns};

@@ -9,7 +9,7 @@ mod spec;
 mod versus;
 
 use crate::options::RunArgs;
-use crate::{experiment, secret, serve};
+use crate::{experiment, serve};
 use dyno_config::experiment::Driver;
 use dyno_config::server::ServerKind;
 use dyno_databases::registry;
@@ -22,6 +22,7 @@ use dyno_frontend::junit;
 use dyno_frontend::live::Live;
 use dyno_frontend::metrics::{MetricsOutlets, ObserverPair, Outlets};
 use dyno_frontend::run_directory::{check_new, new_directory, now};
+use dyno_frontend::secret;
 use dyno_frontend::summary::{exit_of, show};
 use dyno_frontend::{signals, terminal};
 use dyno_localhost::temporary::Temporary;

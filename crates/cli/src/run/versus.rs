@@ -2,13 +2,13 @@
 
 use crate::args;
 use crate::options::RunArgs;
-use crate::secret::PasswordFrom;
 use crate::{compare, experiment};
 use clap::ArgAction;
 use dyno_config::experiment::Experiment;
 use dyno_engine::Control;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::run_directory::{check_new, new_directory};
+use dyno_frontend::secret::PasswordFrom;
 use dyno_frontend::{signals, terminal};
 use dyno_types::bounded;
 use dyno_types::limits::OUTPUT_BYTES;

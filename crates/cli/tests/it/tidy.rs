@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of the workspace each crate may depend on; the architecture's table, which [`ANY`] abbreviates.
 /// Dependencies of tests are free.
-const ALLOWED: [(&str, &[&str]); 36] = [
+const ALLOWED: [(&str, &[&str]); 35] = [
     ("types", &[]),
     ("record", &["types"]),
     ("workload", &["types"]),
     ("monitor", &["types"]),
-    ("push", &["types", "monitor"]),
     ("rundir", &["types", "record"]),
     ("engine", &["types", "record", "workload"]),
     ("config", &["types", "workload"]),
@@ -96,7 +95,6 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "record",
             "workload",
             "monitor",
-            "push",
             "rundir",
             "engine",
             "config",
@@ -105,6 +103,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "localhost",
             "db",
             "db-mongodb",
+            "databases",
             "session",
             "hosts",
             "experiment",
@@ -230,7 +229,24 @@ const ALLOWED: [(&str, &[&str]); 36] = [
     ),
     (
         "prove",
-        &["types", "engine", "config", "localhost", "db", "db-redis", "db-mongodb", "db-embedded", "hosts"],
+        &[
+            "types",
+            "workload",
+            "rundir",
+            "engine",
+            "config",
+            "report",
+            "localhost",
+            "db",
+            "db-redis",
+            "db-mongodb",
+            "db-embedded",
+            "databases",
+            "hosts",
+            "experiment",
+            "frontend",
+            "compat-pocdriver",
+        ],
     ),
     (
         "worker",

@@ -1,8 +1,8 @@
 //! Options of live metrics.
 
 use crate::exit::Failure;
+use crate::push::{PushProtocol, Receiver, parse_headers};
 use clap::Args;
-use dyno_push::{PushProtocol, Receiver, parse_headers};
 use dyno_types::bounded;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::secret::{mask_text, remember_variable};

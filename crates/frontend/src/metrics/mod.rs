@@ -9,11 +9,11 @@ mod receivers;
 pub use args::{LiveArgs, Outlets};
 
 use crate::exit::Failure;
+use crate::push::Sender;
 use crate::terminal;
 use dyno_engine::{Job, Pacing};
 use dyno_monitor::ProcessCpu;
 use dyno_monitor::prometheus::{MetricsServer, render_families};
-use dyno_push::Sender;
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, PhaseProgress};

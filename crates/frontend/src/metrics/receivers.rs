@@ -1,9 +1,9 @@
 //! Receivers of live metrics, as a run sees them: they get a snapshot when it is due, and what goes wrong is said once.
 
 use crate::exit::Failure;
+use crate::push::{Pusher, Receiver, Sender, Snapshot};
 use crate::terminal;
 use dyno_monitor::prometheus::Family;
-use dyno_push::{Pusher, Receiver, Sender, Snapshot};
 use dyno_types::secret::conceal;
 use dyno_types::units::Thousands;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Rounds of a proof of failover: tables for the page, lines for the terminal.
 
 use super::certificate::figure;
-use dyno_prove::failover::curve::Curve;
-use dyno_prove::failover::{Disruption, OutcomeCounts, Round};
+use crate::failover::curve::Curve;
+use crate::failover::{Disruption, OutcomeCounts, Round};
 use dyno_report::html::plain::PageBlock;
 use std::collections::BTreeMap;
 

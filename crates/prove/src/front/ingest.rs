@@ -3,15 +3,15 @@
 use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest_args::IngestArgs;
 use super::left::{UnderWay, database};
+use crate::drive::ingest as write;
+use crate::evidence::{Lag, clocks};
+use crate::verify::{Copy, verify};
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::sent::Sent;
 use dyno_engine::Control;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::{signals, terminal};
-use dyno_prove::drive::ingest as write;
-use dyno_prove::evidence::{Lag, clocks};
-use dyno_prove::verify::{Copy, verify};
 use dyno_report::html::plain::PageBlock;
 use dyno_types::units::counted;
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! The record of what a proof has in a database while it is at work: `dyno stop` finds it in the folder after a crash.
 
-use crate::secret;
 use dyno_databases::registry;
 use dyno_db::copies::database::ReplicatedStore;
 use dyno_db::copies::plan::IngestPlan;
@@ -8,6 +7,7 @@ use dyno_db::copies::records::Records;
 use dyno_experiment::directory::{lock, verified_holder};
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::experiment;
+use dyno_frontend::secret;
 use dyno_frontend::terminal;
 use dyno_localhost::trusted;
 use dyno_types::Refused;

@@ -10,10 +10,10 @@ mod rounds;
 
 pub use left::{is_proof, stop};
 
-use crate::secret;
 use clap::{Args, Subcommand};
 use dyno_databases::registry;
 use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::secret;
 use dyno_frontend::signals;
 use ingest_args::{IngestArgs, RecordKind};
 

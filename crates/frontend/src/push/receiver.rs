@@ -1,6 +1,6 @@
 //! Who receives: a URL and what is spoken there.
 
-use crate::error::BadReceiver;
+use crate::push::error::BadReceiver;
 use dyno_types::secret::{MASK, mask_text};
 use std::fmt;
 use ureq::http::Uri;

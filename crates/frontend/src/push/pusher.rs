@@ -1,11 +1,11 @@
 //! The queue and the thread that sends from it.
 
-use crate::error::PushError;
-use crate::http::ReceiverClient;
-use crate::otlp;
-use crate::receiver::{PushProtocol, Receiver};
-use crate::remote_write::RemoteWrite;
-use crate::{Sender, Snapshot};
+use super::snapshot::{Sender, Snapshot};
+use crate::push::error::PushError;
+use crate::push::http::ReceiverClient;
+use crate::push::otlp;
+use crate::push::receiver::{PushProtocol, Receiver};
+use crate::push::remote_write::RemoteWrite;
 use dyno_types::limits::PUSHES_WAITING;
 use std::collections::VecDeque;
 use std::io;

@@ -62,7 +62,7 @@ pub struct IngestArgs {
     pub target: String,
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
     #[arg(long, value_name = "FROM")]
-    pub password_from: Option<crate::secret::PasswordFrom>,
+    pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
     /// Size, indexes and rate of the published proof
     #[arg(long, value_enum, default_value = "small")]
     pub size: Size,

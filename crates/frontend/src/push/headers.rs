@@ -1,6 +1,6 @@
 //! Headers for receivers that ask who sends. Their values are secrets.
 
-use crate::error::BadHeaders;
+use crate::push::error::BadHeaders;
 use dyno_types::percent;
 use dyno_types::secret::remember;
 

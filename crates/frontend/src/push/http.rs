@@ -1,7 +1,7 @@
 //! One request to a receiver.
 
-use crate::error::PushError;
-use crate::receiver::{PushProtocol, Receiver};
+use crate::push::error::PushError;
+use crate::push::receiver::{PushProtocol, Receiver};
 use dyno_types::limits::PUSH_ANSWER_BYTES;
 use std::sync::Arc;
 use std::time::Duration;

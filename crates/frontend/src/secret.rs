@@ -1,9 +1,9 @@
 //! Passwords that are not on the command line: from the environment, a file or a prompt.
 
+use crate::exit::Failure;
+use crate::signals;
 use dyno_databases::registry;
 use dyno_db::target::LoginForm;
-use dyno_frontend::exit::Failure;
-use dyno_frontend::signals;
 use dyno_types::bounded;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::percent;

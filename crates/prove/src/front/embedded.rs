@@ -3,13 +3,13 @@
 use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest::{IngestDetails, progress, tests, words};
 use super::ingest_args::IngestArgs;
+use crate::embedded::embedded;
+use crate::embedded::{EmbeddedProof, Kill, write_embedded};
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::plan::IngestPlan;
 use dyno_engine::Control;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::{signals, terminal};
-use dyno_prove::embedded::embedded;
-use dyno_prove::embedded::{EmbeddedProof, Kill, write_embedded};
 use dyno_report::html::plain::PageBlock;
 use dyno_types::units::counted;
 use std::sync::Arc;

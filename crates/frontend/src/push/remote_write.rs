@@ -2,7 +2,7 @@
 //!
 //! Messages: <https://prometheus.io/docs/specs/prw/remote_write_spec/>. A series that is not continued gets a stale marker.
 
-use crate::{SERVICE, Sender, Snapshot, unix_ns};
+use super::snapshot::{SERVICE, Sender, Snapshot, unix_ns};
 use prost::Message;
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn labels(sender: &Sender, name: &str, own: &[(&str, &str)]) -> Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{sender, snapshot};
+    use crate::push::tests::{sender, snapshot};
 
     fn decoded(body: &[u8]) -> Vec<(String, u64, i64)> {
         let raw = snap::raw::Decoder::new().decompress_vec(body).unwrap();

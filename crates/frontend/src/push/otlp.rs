@@ -1,7 +1,7 @@
 //! OTLP metrics as protobuf: <https://opentelemetry.io/docs/specs/otlp/>. Counters are cumulative sums, histograms have explicit
 //! buckets: the bounds of the scrape endpoint.
 
-use crate::{SERVICE, Sender, Snapshot, unix_ns};
+use super::snapshot::{SERVICE, Sender, Snapshot, unix_ns};
 use dyno_monitor::prometheus::{Family, FamilyKind, MetricHistogram, MetricSeries, SeriesValue};
 use prost::{Message, Oneof};
 
@@ -246,7 +246,7 @@ fn histogram(series: &MetricSeries, time_unix_nano: u64) -> Option<HistogramPoin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{sender, snapshot};
+    use crate::push::tests::{sender, snapshot};
     use opentelemetry_proto::tonic::collector::metrics::v1 as official;
     use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyOfficial;
     use opentelemetry_proto::tonic::metrics::v1::metric::Data as DataOfficial;

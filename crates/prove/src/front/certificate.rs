@@ -1,10 +1,10 @@
 //! The certificate of a proof: JSON, ledger, a page, and the digests of them all.
 
+use crate::drive::BatchHistory;
+use crate::verify::Copy;
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::ledger::Ledger;
 use dyno_frontend::exit::{Exit, Failure};
-use dyno_prove::drive::BatchHistory;
-use dyno_prove::verify::Copy;
 use dyno_report::html::plain::{PageBlock, plain_page};
 use dyno_rundir::files;
 use dyno_types::child;
