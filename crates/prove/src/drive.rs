@@ -1,27 +1,52 @@
-//! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
+//! Writing: users of the engine with a connection each, batch by batch, every batch acknowledged before the next.
 
-use dyno_db::copies::database::{RecordSpan, ReplicatedStore, WriteOutcome};
+use dyno_db::copies::database::{IngestClient, RecordSpan, ReplicatedStore, WriteOutcome};
 use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_db::copies::plan::IngestPlan;
+use dyno_db::copies::records::Records;
 use dyno_db::copies::sent::Sent;
-use dyno_engine::Control;
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{Control, End, Job, Pacing, Queue, RunError, Second, run_blocking};
+use dyno_record::{Buckets, Scale};
+use dyno_types::content::Nothing;
+use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession};
+use dyno_workload::{Draw, Frontier, Workload};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Acknowledged batches, each with its time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BatchHistory {
-    /// Of each acknowledged batch: nanoseconds since the first sending, records, nanoseconds that it took.
-    pub batches: Vec<(u64, u64, u64)>,
+    /// Of each acknowledged batch: nanoseconds since the first sending, and records.
+    pub batches: Vec<(u64, u64)>,
     /// When writing ended, nanoseconds since the first sending: the last acknowledgement may be long before it.
     pub end_ns: u64,
+    /// Times that batches took, from sending to the acknowledgement.
+    times: Buckets,
+}
+
+impl Default for BatchHistory {
+    fn default() -> Self {
+        BatchHistory { batches: Vec::new(), end_ns: 0, times: Buckets::new(Scale::Ns64) }
+    }
 }
 
 impl BatchHistory {
+    /// Notes a batch that was acknowledged `at_ns` since the first sending, and took `took_ns`.
+    pub fn add_batch(&mut self, at_ns: u64, records: u64, took_ns: u64) {
+        self.batches.push((at_ns, records));
+        self.times.record(took_ns);
+    }
+
+    /// Acknowledged records.
+    pub fn acknowledged_records(&self) -> u64 {
+        self.batches.iter().map(|(_, records)| records).sum()
+    }
+
     /// From the first sending to the last acknowledgement, seconds.
     pub fn seconds(&self) -> f64 {
-        self.batches.iter().map(|(at, ..)| *at).max().unwrap_or(0) as f64 / 1e9
+        self.batches.iter().map(|(at, _)| *at).max().unwrap_or(0) as f64 / 1e9
     }
 
     /// Acknowledged records of each window of `seconds`; the last, which is a part, is left out.
@@ -29,7 +54,7 @@ impl BatchHistory {
         let end = self.seconds().max(self.end_ns as f64 / 1e9);
         let whole = (end / seconds as f64).floor() as usize;
         let mut all = vec![0; whole];
-        for (at, records, _) in &self.batches {
+        for (at, records) in &self.batches {
             if let Some(window) = all.get_mut((at / 1_000_000_000 / seconds) as usize) {
                 *window += records;
             }
@@ -39,7 +64,7 @@ impl BatchHistory {
 
     /// Times without any acknowledgement that are longer than `least`: begin and length, seconds.
     pub fn stalls(&self, least: Duration) -> Vec<(f64, f64)> {
-        let mut at: Vec<u64> = self.batches.iter().map(|(at, ..)| *at).collect();
+        let mut at: Vec<u64> = self.batches.iter().map(|(at, _)| *at).collect();
         at.push(self.end_ns);
         at.sort_unstable();
         let gaps = std::iter::once(&0)
@@ -49,12 +74,13 @@ impl BatchHistory {
         gaps.map(|(before, now)| (*before as f64 / 1e9, (now - before) as f64 / 1e9)).collect()
     }
 
-    /// A percentile of the batches' times, seconds.
+    /// A percentile of the batches' times, seconds; `None` without any.
     pub fn batch_s(&self, percentile: f64) -> Option<f64> {
-        let mut all: Vec<u64> = self.batches.iter().map(|(_, _, took)| *took).collect();
-        all.sort_unstable();
-        let rank = ((percentile / 100.0 * all.len() as f64).ceil() as usize).clamp(1, all.len().max(1));
-        all.get(rank - 1).map(|ns| *ns as f64 / 1e9)
+        let of_all = || match percentile >= 100.0 {
+            true => self.times.max_ns(),
+            false => self.times.percentile_ns(percentile),
+        };
+        (self.times.count() > 0).then(|| of_all() as f64 / 1e9)
     }
 }
 
@@ -71,130 +97,201 @@ pub struct IngestResult {
     pub troubles: BTreeMap<String, u64>,
 }
 
+/// Batches as operations: index `i` is a batch of worker `i % workers`.
+struct Batches(Vec<String>);
+
+impl Workload for Batches {
+    fn metrics(&self) -> &[String] {
+        &self.0
+    }
+    fn content(&self) -> Arc<dyn Content> {
+        Arc::new(Nothing)
+    }
+    fn draw(&self, index: u64) -> Draw {
+        Draw { index, kind: 0, seed: 0 }
+    }
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        Request { key: draw.index, ..Request::default() }
+    }
+    fn is_per_user(&self) -> bool {
+        true
+    }
+}
+
 /// Writes until the plan's end or until `control` stops, to the current primary; `on_second` hears seconds and records so far.
+///
+/// # Errors
+/// The engine refuses the plan, or a writer has panicked.
 pub fn ingest(
-    database: &dyn ReplicatedStore,
+    database: Arc<dyn ReplicatedStore>,
     plan: &IngestPlan,
-    control: &Control,
-    on_second: &mut (dyn FnMut(f64, u64) + Send),
-) -> IngestResult {
-    let whole: Mutex<IngestResult> = Mutex::default();
+    control: &Arc<Control>,
+    on_second: &mut dyn FnMut(f64, u64),
+) -> Result<IngestResult, RunError> {
+    let own = Arc::new(Control::below_control(control));
     let begun = Instant::now();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..plan.workers)
-            .map(|worker| {
-                let whole = &whole;
-                scope.spawn(move || {
-                    let own = ProofWorker { plan, database, control, whole, begun, worker }.run();
-                    let mut all = whole.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.ledger.merge(own);
-                    // Taken here: the thread that calls `on_second` may be late.
-                    all.history.end_ns = all.history.end_ns.max(begun.elapsed().as_nanos() as u64);
-                })
-            })
-            .collect();
-        let mut next = Duration::from_secs(1);
-        while threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::sleep(Duration::from_millis(20));
-            if begun.elapsed() >= next {
-                let all = whole.lock().unwrap_or_else(PoisonError::into_inner);
-                let done: u64 = all.history.batches.iter().map(|(_, records, _)| records).sum();
-                drop(all);
-                on_second(begun.elapsed().as_secs_f64(), done);
-                next = Duration::from_secs(begun.elapsed().as_secs() + 1);
-            }
-        }
-    });
-    whole.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let result = Arc::new(Mutex::new(IngestResult::default()));
+    let store = IngestStore { database, plan: plan.clone(), control: own.clone(), result, begun };
+    let batches = plan.worker_share(0).div_ceil(plan.batch).saturating_mul(u64::from(plan.workers));
+    let nanoseconds = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let end = End { operations: Some(batches), duration_ns: plan.duration.map(nanoseconds) };
+    let workload = Arc::new(Batches(vec!["INGEST".into()]));
+    let job = Job {
+        pacing: pacing(plan),
+        // What is overdue at the end is not written: the plan says for how long.
+        queue: Queue { outlasts_end: false, ..Queue::default() },
+        ..Job::closed_loop(workload, plan.workers as usize, end)
+    };
+    let mut tell = |_: Second| {
+        let done = lock(&store.result).history.acknowledged_records();
+        on_second(begun.elapsed().as_secs_f64(), done);
+    };
+    run_blocking(job, own, &store, &mut tell)?;
+    Ok(std::mem::take(&mut lock(&store.result)))
 }
 
-struct ProofWorker<'a> {
-    plan: &'a IngestPlan,
-    database: &'a dyn ReplicatedStore,
-    control: &'a Control,
-    whole: &'a Mutex<IngestResult>,
+/// Batches are due at the plan's rate, evenly spaced; without one each follows the acknowledgement of the one before.
+fn pacing(plan: &IngestPlan) -> Pacing {
+    match plan.rate {
+        Some(rate) => Pacing::Open {
+            profile: Profile::Constant { rate: rate / plan.batch as f64 },
+            process: Process::Constant,
+        },
+        None => Pacing::Closed { think_ns: 0 },
+    }
+}
+
+fn lock(result: &Mutex<IngestResult>) -> MutexGuard<'_, IngestResult> {
+    result.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A database to which users of the engine write batches.
+#[derive(Clone)]
+struct IngestStore {
+    database: Arc<dyn ReplicatedStore>,
+    plan: IngestPlan,
+    control: Arc<Control>,
+    result: Arc<Mutex<IngestResult>>,
     begun: Instant,
-    worker: u32,
 }
 
-impl ProofWorker<'_> {
-    fn goes_on(&self, number: u64) -> bool {
-        let in_time = self.plan.duration.is_none_or(|duration| self.begun.elapsed() < duration);
-        number < self.plan.worker_share(self.worker) && in_time && !self.control.is_stopping()
+impl Store for IngestStore {
+    fn engine(&self) -> String {
+        String::new()
     }
-
-    /// Waits until the next batch is due.
-    fn pace(&self, number: u64) {
-        let Some(rate) = self.plan.rate else { return };
-        let due = Duration::from_secs_f64(number as f64 * f64::from(self.plan.workers) / rate);
-        while self.begun.elapsed() < due && !self.control.is_stopping() {
-            std::thread::sleep((due - self.begun.elapsed().min(due)).min(Duration::from_millis(20)));
-        }
+    fn durability(&self) -> String {
+        String::new()
     }
+    fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        let session = IngestSession {
+            records: self.plan.record_recipe(),
+            store: self.clone(),
+            client: None,
+            ledger: Ledger::default(),
+            error: String::new(),
+        };
+        Ok(Box::new(session))
+    }
+}
 
-    fn trouble(&self, words: String) {
-        let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+/// A user: a connection, and what became of its batches.
+struct IngestSession {
+    store: IngestStore,
+    records: Records,
+    client: Option<Box<dyn IngestClient>>,
+    ledger: Ledger,
+    error: String,
+}
+
+impl IngestSession {
+    fn note_trouble(&mut self, words: String) {
+        let mut all = lock(&self.store.result);
         // Words of servers and systems differ by addresses; there are few of them.
         if all.troubles.len() < 100 || all.troubles.contains_key(&words) {
-            *all.troubles.entry(words).or_default() += 1;
+            *all.troubles.entry(words.clone()).or_default() += 1;
         }
+        drop(all);
+        self.error = words;
     }
 
-    fn run(&self) -> Ledger {
-        let (records, plan) = (self.plan.record_recipe(), self.plan);
-        let mut ledger = Ledger::default();
-        let (mut client, mut number, mut connected) = (None, 0, Instant::now());
-        while self.goes_on(number) {
-            self.pace(number);
-            if client.is_none() {
-                match (self.database.primary())
-                    .and_then(|primary| self.database.connect(&primary, plan.patience))
-                {
-                    Ok(one) => client = Some(one),
-                    Err(why) => {
-                        self.trouble(why.to_string());
-                        if connected.elapsed() > plan.wait {
-                            self.trouble(format!(
-                                "given up after {} s without a primary",
-                                plan.wait.as_secs()
-                            ));
-                            break;
-                        }
-                        std::thread::sleep(Duration::from_millis(50));
-                        continue;
+    /// Connects to the primary, for as long as the plan waits for one; `None` if there is none, or it is time to end.
+    fn client(&mut self) -> Option<&mut Box<dyn IngestClient>> {
+        let (plan, begun) = (self.store.plan.clone(), Instant::now());
+        while self.client.is_none() {
+            let is_over = plan.duration.is_some_and(|duration| self.store.begun.elapsed() >= duration);
+            if is_over || self.store.control.is_stopping() {
+                return None;
+            }
+            let database = &self.store.database;
+            match database.primary().and_then(|primary| database.connect(&primary, plan.patience)) {
+                Ok(client) => self.client = Some(client),
+                Err(why) => {
+                    self.note_trouble(why.to_string());
+                    if begun.elapsed() > plan.wait {
+                        let seconds = plan.wait.as_secs();
+                        self.note_trouble(format!("given up after {seconds} s without a primary"));
+                        self.store.control.stop();
                     }
+                    std::thread::sleep(Duration::from_millis(50));
                 }
             }
-            let Some(open) = &mut client else { continue };
-            connected = Instant::now();
-            let to = (number + plan.batch).min(self.plan.worker_share(self.worker));
-            let part = RecordSpan { worker: self.worker, from: number, to };
-            let outcome = open.put(&records, part, plan);
-            self.whole.lock().unwrap_or_else(PoisonError::into_inner).sent.merge(open.take_sent());
-            let status = match outcome {
-                WriteOutcome::Acknowledged(sent) => {
-                    let at = self.begun.elapsed().as_nanos() as u64;
-                    let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.history.batches.push((at, to - number, sent.elapsed().as_nanos() as u64));
-                    RecordStatus::Acknowledged
-                }
-                WriteOutcome::Indeterminate(why) => {
-                    self.trouble(why);
-                    // Whatever the connection still says answers no request.
-                    client = None;
-                    RecordStatus::Indeterminate
-                }
-                WriteOutcome::Refused(why) => {
-                    self.trouble(why);
-                    client = None;
-                    RecordStatus::Failed
-                }
-            };
-            // Names are never used twice: what failed is not sent again under its name.
-            ledger.add_records(self.worker, number, to, status);
-            number = to;
         }
-        ledger
+        self.client.as_mut()
+    }
+
+    fn put(&mut self, part: RecordSpan) -> Executed {
+        let (records, plan) = (self.records.clone(), self.store.plan.clone());
+        let Some(client) = self.client() else { return Executed::new(Outcome::Unreachable, 0) };
+        let outcome = client.put(&records, part, &plan);
+        let sent = client.take_sent();
+        lock(&self.store.result).sent.merge(sent);
+        let (status, outcome) = match outcome {
+            WriteOutcome::Acknowledged(sent) => {
+                let at_ns = self.store.begun.elapsed().as_nanos() as u64;
+                let took_ns = sent.elapsed().as_nanos() as u64;
+                lock(&self.store.result).history.add_batch(at_ns, part.to - part.from, took_ns);
+                (RecordStatus::Acknowledged, Outcome::Ok)
+            }
+            WriteOutcome::Indeterminate(why) => {
+                self.note_trouble(why);
+                (RecordStatus::Indeterminate, Outcome::Disconnected)
+            }
+            WriteOutcome::Refused(why) => {
+                self.note_trouble(why);
+                (RecordStatus::Failed, Outcome::ServerError)
+            }
+        };
+        if outcome != Outcome::Ok {
+            // Whatever the connection still says answers no request.
+            self.client = None;
+        }
+        // Names are never used twice: what failed is not sent again under its name.
+        self.ledger.add_records(part.worker, part.from, part.to, status);
+        Executed::new(outcome, (part.to - part.from) as u32)
+    }
+}
+
+impl StoreSession for IngestSession {
+    fn execute(&mut self, request: &Request) -> Executed {
+        let plan = &self.store.plan;
+        let workers = u64::from(plan.workers);
+        let (worker, from) = ((request.key % workers) as u32, request.key / workers * plan.batch);
+        let to = (from + plan.batch).min(plan.worker_share(worker));
+        // A worker's share may be smaller than the first one's.
+        if from >= to { Executed::new(Outcome::Ok, 0) } else { self.put(RecordSpan { worker, from, to }) }
+    }
+
+    fn last_error(&self) -> &str {
+        &self.error
+    }
+}
+
+impl Drop for IngestSession {
+    fn drop(&mut self) {
+        let mut all = lock(&self.store.result);
+        all.ledger.merge(std::mem::take(&mut self.ledger));
+        // Taken here: the thread that is told of seconds may be late.
+        all.history.end_ns = all.history.end_ns.max(self.store.begun.elapsed().as_nanos() as u64);
     }
 }
 
@@ -206,14 +303,18 @@ mod tests {
     #[test]
     fn windows_and_stalls() {
         let second = 1_000_000_000;
-        let batches = vec![(second / 2, 10, 5), (3 * second, 20, 7), (7 * second / 2, 30, 9)];
-        let mut history = BatchHistory { batches, end_ns: 4 * second };
+        let mut history = BatchHistory { end_ns: 4 * second, ..BatchHistory::default() };
+        for (at, records, took) in [(second / 2, 10, 5), (3 * second, 20, 7), (7 * second / 2, 30, 9)] {
+            history.add_batch(at, records, took * 1_000_000);
+        }
         assert_eq!(history.windows(1), [10, 0, 0, 50]);
         assert_eq!(history.stalls(Duration::from_secs(1)), [(0.5, 2.5)]);
         // Acknowledgements that do not come any more are a stall, too.
         history.end_ns = 6 * second;
         assert_eq!(history.stalls(Duration::from_secs(1)), [(0.5, 2.5), (3.5, 2.5)]);
-        assert_eq!((history.batch_s(50.0), history.batch_s(100.0)), (Some(7e-9), Some(9e-9)));
+        let median = history.batch_s(50.0).unwrap();
+        assert!((median / 7e-3 - 1.0).abs() < 0.01, "{median}");
+        assert_eq!((history.batch_s(100.0), history.acknowledged_records()), (Some(9e-3), 60));
         assert_eq!(BatchHistory::default().batch_s(50.0), None);
     }
 

@@ -362,7 +362,7 @@ impl WriterProgress {
                 let (part, sent) = self.under_way[worker].take().ok_or_else(strange)?;
                 self.ledger[worker].add_records(part.worker, part.from, part.to, RecordStatus::Acknowledged);
                 let ns = |span: Duration| span.as_nanos() as u64;
-                self.history.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
+                self.history.add_batch(ns(at - begun), part.to - part.from, ns(at - sent));
             }
             _ => return Err(strange()),
         }
@@ -390,7 +390,7 @@ impl WriterProgress {
     }
 
     fn records(&self) -> u64 {
-        self.history.batches.iter().map(|(_, records, _)| records).sum()
+        self.history.acknowledged_records()
     }
 }
 

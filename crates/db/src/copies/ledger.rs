@@ -27,6 +27,9 @@ pub struct StatusRange {
     pub status: RecordStatus,
 }
 
+/// Ranges among which the last one of a worker is looked for: in a long list of many workers they are neighbours once merged.
+const LOOK_BACK: usize = 64;
+
 /// All records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -39,16 +42,23 @@ impl Ledger {
         if from == to {
             return;
         }
-        match self.ranges.iter_mut().rfind(|range| range.worker == worker) {
+        let mut latest = self.ranges.iter_mut().rev().take(LOOK_BACK);
+        match latest.find(|range| range.worker == worker) {
             Some(last) if last.to == from && last.status == status => last.to = to,
             _ => self.ranges.push(StatusRange { worker, from, to, status }),
         }
     }
 
-    /// Takes over what another has.
+    /// Takes over what another has; neighbours with one status become one range.
     pub fn merge(&mut self, other: Ledger) {
         self.ranges.extend(other.ranges);
         self.ranges.sort_by_key(|range| (range.worker, range.from));
+        self.ranges.dedup_by(|next, range| {
+            let is_neighbour =
+                (range.worker, range.to, range.status) == (next.worker, next.from, next.status);
+            range.to = if is_neighbour { next.to } else { range.to };
+            is_neighbour
+        });
     }
 
     /// Ranges, by worker and number once merged.

@@ -3,6 +3,7 @@
 use crate::failover::partition::PartitionError;
 use dyno_db::copies::database::{DatabaseError, ReplicatedStore};
 use dyno_engine::Control;
+use dyno_engine::RunError;
 use dyno_localhost::error::LocalError;
 use dyno_types::Refused;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub enum FailoverError {
     /// A server does not answer, or refuses a command.
     #[error(transparent)]
     Database(#[from] DatabaseError),
+    /// The engine cannot write as planned.
+    #[error(transparent)]
+    Engine(#[from] RunError),
     /// A step with a member failed.
     #[error("{step}: {source}")]
     Member {

@@ -48,7 +48,7 @@ pub(super) fn curve(history: &BatchHistory, at_s: f64, settled_s: f64) -> Curve 
     let count = (before + after.min(there)).min(MOST);
     let first_s = at_s - before as f64 * WINDOW_S;
     let mut acknowledged = vec![0; count];
-    for (at, records, _) in &history.batches {
+    for (at, records) in &history.batches {
         let window = ((*at as f64 / 1e9 - first_s) / WINDOW_S).floor();
         if window >= 0.0
             && let Some(one) = acknowledged.get_mut(window as usize)
@@ -75,8 +75,10 @@ mod tests {
     /// A batch of 10 each 100 ms, none from 3 s to 5 s.
     fn history() -> BatchHistory {
         let at = (1..=100u64).map(|tenth| tenth * 100_000_000);
-        let batches = at.filter(|at| !(3_000_000_000..5_000_000_000).contains(at)).map(|at| (at, 10, 1));
-        BatchHistory { batches: batches.collect(), end_ns: 10_000_000_000 }
+        let mut history = BatchHistory { end_ns: 10_000_000_000, ..BatchHistory::default() };
+        let batches = at.filter(|at| !(3_000_000_000..5_000_000_000).contains(at));
+        batches.for_each(|at| history.add_batch(at, 10, 1));
+        history
     }
 
     #[test]

@@ -174,16 +174,16 @@ fn prove(
     on_round: &mut (dyn FnMut(&Round) + Send),
 ) -> Result<FailoverProof, FailoverError> {
     let (version, database) = (cluster.version(), cluster.database());
-    let enough = Control::default();
+    let enough = Arc::new(Control::default());
     let (written, rounds) = std::thread::scope(|scope| {
         let moments = Stream::new(plan.ingest.seed, 0, Purpose::Key);
         let mut faults = FaultRounds { plan, control, begun: Instant::now(), moments };
-        let writer = scope.spawn(|| ingest(database.as_ref(), &plan.ingest, &enough, &mut |_, _| ()));
+        let writer = scope.spawn(|| ingest(database.clone(), &plan.ingest, &enough, &mut |_, _| ()));
         let rounds = faults.all(cluster, on_round);
         enough.stop();
         (writer.join(), rounds)
     });
-    let (written, mut rounds) = (written.map_err(|_| FailoverError::Panicked)?, rounds?);
+    let (written, mut rounds) = (written.map_err(|_| FailoverError::Panicked)??, rounds?);
     for round in &mut rounds {
         let settled_s = round.at_s + round.settled_s;
         round.without_acks_s = curve::longest_gap(&written.history, round.at_s, settled_s).1;

@@ -64,7 +64,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
             lag.ask(database.as_ref(), seconds);
         }
     };
-    let written = write(database.as_ref(), &plan, &control, &mut each_second);
+    let written = write(database.clone(), &plan, &control, &mut each_second)?;
     // Sizes that the database does not tell are left out.
     let storage = database.storage(&plan).unwrap_or_default();
     let durability = database.acknowledges(&plan);
