@@ -113,6 +113,9 @@ impl Workload for Batches {
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
         Request { key: draw.index, ..Request::default() }
     }
+    fn is_pure(&self) -> bool {
+        true
+    }
     fn is_per_user(&self) -> bool {
         true
     }

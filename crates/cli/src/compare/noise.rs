@@ -54,7 +54,7 @@ impl Floors {
         for ((_, first, _), pairing) in pairs.iter().zip(all) {
             let Some(key) = key(first) else {
                 let words = "--noise-floor: the runs do not say in which environment they were made";
-                return Err(Failure::usage(words.into()));
+                return Err(Failure::usage(words));
             };
             // An old floor is replaced, not widened.
             let floor = floors.entry(key.clone()).or_default();

@@ -45,7 +45,7 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
     };
     if args.password_from == Some(PasswordFrom::Prompt) {
         let words = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
-        return Err(Failure::usage(words.into()));
+        return Err(Failure::usage(words));
     }
     let first: u64 = match args.spec.tree.find_path("seed") {
         Some(seed) => seed.read().map_err(Failure::usage)?,

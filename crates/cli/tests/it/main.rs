@@ -36,6 +36,7 @@ mod serve;
 mod server_that_only_greets;
 mod signals;
 mod tidy;
+mod tidy_documents;
 mod traces;
 mod untrusted_directory;
 mod untrusted_journals;

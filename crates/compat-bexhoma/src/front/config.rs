@@ -55,7 +55,8 @@ pub fn added(options: &Options) -> Result<Added, Failure> {
     for dbms in &options.dbms {
         let key = options.deployment(*dbms);
         let found = config.dockers.get(&key).or_else(|| config.dockers.get(dbms.name()));
-        let Some(docker) = found.map(|found| found.as_ref().map_err(Failure::usage)) else {
+        let Some(docker) = found.map(|found| found.as_ref().map_err(|why| Failure::usage(why.to_string())))
+        else {
             terminal::note(&format!("note: {NAME} has no section dockers.{key}"));
             continue;
         };

@@ -52,7 +52,7 @@ pub fn jupyter(typed: &TypedFlags) -> Result<Exit, Failure> {
     let Some(program) = on_path("jupyter") else {
         let words = "jupyter: is not on PATH; `pip install ./python/dyno-results[notebook]` brings it and the package that the \
                      notebook reads with";
-        return Err(Failure::usage(words.into()));
+        return Err(Failure::usage(words));
     };
     let mut probe = child::clean_command("python3");
     probe

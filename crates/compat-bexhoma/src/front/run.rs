@@ -101,8 +101,7 @@ fn has_image(plan: &ExperimentPlan) -> Result<(), Failure> {
     match asked.is_some_and(|asked| asked.image.is_none()) {
         true => Err(Failure::usage(
             "--image: expected the image of dyno for the pods, which `Containerfile` builds of `make worker`; without a \
-             cluster: --local"
-                .into(),
+             cluster: --local",
         )),
         false => Ok(()),
     }

@@ -191,7 +191,7 @@ fn send_the_rests(
         let (bulks, failure) = send_the_rest(rest, opened, control);
         left += bulks;
         match failure {
-            Some(Failure::unreachable(why)) => why_left = format!(": {why}"),
+            Some(Failure::Unreachable(why)) => why_left = format!(": {why}"),
             Some(other) => return Err(other),
             None => {}
         }

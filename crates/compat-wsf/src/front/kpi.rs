@@ -91,7 +91,7 @@ fn table(args: &ListKpiArgs, listings: &[Listing]) -> Result<String, Failure> {
     let (Some(row), Some(column)) = (&args.var1, &args.var2) else {
         let words =
             "--format xls-table: expected --var1 NAME and --var2 NAME, two of the parameters (--params)";
-        return Err(Failure::usage(words.into()));
+        return Err(Failure::usage(words));
     };
     let tables: Vec<&str> = [&args.var3, &args.var4].into_iter().flatten().map(String::as_str).collect();
     pivot(listings, Axes { row, column, tables: &tables }, args.all)
@@ -105,7 +105,7 @@ fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
     if args.intel_publish || published {
         let words =
             "--intel_publish: is not offered: it needs the framework's own service; --format xls-list is CSV";
-        return Err(Failure::usage(words.into()));
+        return Err(Failure::usage(words));
     }
     let varied = args.format != ListFormat::XlsTable
         && [&args.var1, &args.var2, &args.var3, &args.var4].into_iter().any(Option::is_some);

@@ -5,7 +5,7 @@ use super::iteration::{self, Iteration, folder_name};
 use crate::plan::lower::options::{Rig, SshRig};
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::inventory::Inventory;
-use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::exit::{Cause, Exit, Failure};
 use dyno_frontend::experiment;
 use dyno_frontend::experiment::manifests as written;
 use dyno_frontend::terminal;
@@ -28,8 +28,8 @@ pub fn name(backend: Backend) -> &'static str {
     }
 }
 
-fn usage(words: impl Into<String>) -> Failure {
-    Failure::usage(words.into())
+fn usage(words: impl Into<Cause>) -> Failure {
+    Failure::usage(words)
 }
 
 /// Reads the place of servers and clients.

@@ -38,7 +38,7 @@ pub fn select(args: &WsfArgs) -> Result<Vec<Selected>, Failure> {
     if include.is_none() && exclude.is_none() && !args.list && args.verbose == 0 {
         let words =
             "no test: name one, such as `dyno wsf gated`; -N lists them, -R REGEX chooses, -V alone runs all";
-        return Err(Failure::usage(words.into()));
+        return Err(Failure::usage(words));
     }
     let reading = reading.unwrap_or_default();
     let mut found = Vec::new();

@@ -67,7 +67,7 @@ pub(super) fn write(
         let words = "single samples were kept: the report is by HdrHistogram instead; raise dyno.samples (40 bytes each)";
         warn(work, &format!("only the first {most} {words}"));
     }
-    let internal = |e: &dyn std::fmt::Display| Failure::internal(e);
+    let internal = |e: &dyn std::fmt::Display| Failure::internal(e.to_string());
     for warning in &metrics.warnings {
         warn(work, warning);
     }

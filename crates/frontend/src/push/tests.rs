@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) fn sender() -> Sender {
     Sender { host: "h".into(), run: "r".into(), target: "redis://h".into(), version: "1.2".into() }

@@ -75,7 +75,8 @@ mod tests {
     /// A batch of 10 each 100 ms, none from 3 s to 5 s.
     fn history() -> BatchHistory {
         let at = (1..=100u64).map(|tenth| tenth * 100_000_000);
-        let mut history = BatchHistory { end_ns: 10_000_000_000, ..BatchHistory::default() };
+        let mut history = BatchHistory::default();
+        history.end_ns = 10_000_000_000;
         let batches = at.filter(|at| !(3_000_000_000..5_000_000_000).contains(at));
         batches.for_each(|at| history.add_batch(at, 10, 1));
         history

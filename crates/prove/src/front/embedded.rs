@@ -40,7 +40,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     if args.durable {
         let words =
             "--durable: an embedded store's options say what its commits sync (dyno doctor lists them)";
-        return Err(Failure::usage(words.into()));
+        return Err(Failure::usage(words));
     }
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let program = std::env::current_exe()?;

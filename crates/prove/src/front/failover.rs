@@ -153,7 +153,7 @@ impl FailoverArgs {
         let isolate = span("--isolate", &self.isolate)?;
         if election == Election::Members && isolate >= down_after {
             let words = "--isolate: expected less than --down-after: a member that hears nothing so long is no primary any more";
-            return Err(Failure::usage(words.into()));
+            return Err(Failure::usage(words));
         }
         Ok(FailoverPlan {
             ingest: IngestPlan {

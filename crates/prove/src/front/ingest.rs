@@ -6,7 +6,7 @@ use super::left::{UnderWay, database};
 use crate::drive::ingest as write;
 use crate::evidence::{Lag, clocks};
 use crate::verify::{Copy, verify};
-use dyno_db::copies::database::PreCheck;
+use dyno_db::copies::database::{PreCheck, ReplicatedStore};
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::sent::Sent;
 use dyno_engine::Control;
@@ -28,6 +28,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     })?;
     let ((mut plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
+    let database: Arc<dyn ReplicatedStore> = database.into();
     let mut pre_checks = database.pre_checks(plan.copies, plan.durability)?;
     let existing = database.existing(&plan)?;
     let found = format!("{existing} records or indexes");

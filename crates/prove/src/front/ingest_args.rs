@@ -152,7 +152,7 @@ impl IngestArgs {
         if self.record_bytes.is_some() {
             let words =
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
-            return Err(Failure::usage(words.into()));
+            return Err(Failure::usage(words));
         }
         let args = parse(self.size.pocdriver(), dyno_frontend::terminal::warn);
         let mut args = args.map_err(Failure::internal)?;

@@ -21,6 +21,7 @@ use ingest_args::{IngestArgs, RecordKind};
 #[derive(Clone, Debug, Args)]
 pub struct ProveArgs {
     #[command(subcommand)]
+    /// Kind of the proof.
     pub what: What,
 }
 
