@@ -231,6 +231,7 @@ impl Schedule {
             end: u64::MAX,
             end_count: None,
         };
+        debug_assert!(stripe < stripes);
         if process == Process::Poisson {
             schedule.count = schedule.gap(0);
         }
@@ -239,10 +240,14 @@ impl Schedule {
     }
 
     fn gap(&self, index: u64) -> f64 {
-        -(1.0 - unit_interval(draw_at(self.seed, index, Purpose::Arrival))).ln()
+        let gap = -(1.0 - unit_interval(draw_at(self.seed, index, Purpose::Arrival))).ln();
+        debug_assert!(gap >= 0.0, "an arrival does not come before the one before");
+        debug_assert!(gap.is_finite(), "no arrival would come any more");
+        gap
     }
 
     fn skip_to(&mut self, index: u64) {
+        debug_assert!(index >= self.index, "the gaps that were walked over are not kept");
         match self.process {
             Process::Constant => self.count = index as f64,
             Process::Poisson => {

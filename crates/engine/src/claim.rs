@@ -24,6 +24,8 @@ impl Claims {
     /// n-th block.
     pub fn new(limit: Option<u64>, threads: usize, stripe: (u64, u64)) -> Self {
         let (number, workers) = stripe;
+        debug_assert!(number < workers);
+        debug_assert!(threads > 0);
         let own = |all: u64| {
             let (blocks, rest) = (all / BLOCK, all % BLOCK);
             let whole = blocks / workers + u64::from(number < blocks % workers);
@@ -48,6 +50,7 @@ impl Claims {
     }
 
     fn take(&self, block: &mut ClaimedBlock) -> bool {
+        debug_assert!(block.next >= block.end, "indexes that were claimed would never be used");
         let seen = self.next.load(Ordering::Relaxed);
         if seen >= self.limit {
             return false;
@@ -56,6 +59,7 @@ impl Claims {
         let size = ((self.limit - seen) / (self.threads * 64)).clamp(1, 16);
         let from = self.next.fetch_add(size, Ordering::Relaxed);
         *block = ClaimedBlock { next: from, end: (from + size).min(self.limit) };
+        debug_assert!(block.end <= self.limit, "more would be done than was asked for");
         block.next < block.end
     }
 }
@@ -74,8 +78,11 @@ impl ClaimedBlock {
         if self.next >= self.end && !claims.take(self) {
             return None;
         }
+        debug_assert!(self.next < self.end);
         self.next += 1;
-        Some(claims.global(self.next - 1))
+        let index = claims.global(self.next - 1);
+        debug_assert!(index < WARMUP, "it would be an index of the warm-up");
+        Some(index)
     }
 
     /// Returns whether no measured index is left, here or for others.
@@ -87,7 +94,9 @@ impl ClaimedBlock {
     /// The next index of the warm-up.
     #[inline]
     pub fn claim_warm(&mut self, claims: &Claims) -> u64 {
-        WARMUP | claims.global(claims.warm.fetch_add(1, Ordering::Relaxed))
+        let index = claims.global(claims.warm.fetch_add(1, Ordering::Relaxed));
+        debug_assert!(index < WARMUP, "the mark of the warm-up would change it");
+        WARMUP | index
     }
 }
 

@@ -283,7 +283,9 @@ impl Job {
             queue: Queue { length: (self.queue.length / workers as u64).max(1), ..self.queue },
             ..self.clone()
         };
-        Ok((0..workers).map(part).collect())
+        let parts: Vec<Job> = (0..workers).map(part).collect();
+        debug_assert_eq!(parts.iter().map(|part| part.users).sum::<usize>(), self.users);
+        Ok(parts)
     }
 
     /// Which of this worker's own arrivals number `index` of all workers' is, where indexes belong to users and `threads`
@@ -321,6 +323,7 @@ pub fn share_of(all: usize, index: usize, total: usize) -> usize {
 
 /// Every n-th item of `all` from `index` on, for `total` workers: at least one, which workers share if there are too few.
 pub fn every_nth<T: Clone>(all: &[T], index: usize, total: usize) -> Vec<T> {
+    debug_assert!(!all.is_empty(), "there is nothing to share");
     if all.len() >= total {
         all.iter().skip(index).step_by(total).cloned().collect()
     } else {

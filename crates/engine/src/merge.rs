@@ -128,6 +128,9 @@ pub(crate) struct Merger {
     open: BTreeMap<(u64, bool), Totals>,
     /// The second that each thread is counting; `None` when it has ended.
     at: Vec<Option<(u64, bool)>>,
+    /// Arrivals that have begun and that have ended so far, those of the warm-up too.
+    begun: u64,
+    ended: u64,
 }
 
 impl Merger {
@@ -138,6 +141,8 @@ impl Merger {
             at: vec![Some((0, false)); empties.len()],
             empties,
             open: BTreeMap::new(),
+            begun: 0,
+            ended: 0,
         }
     }
 
@@ -155,6 +160,7 @@ impl Merger {
         }
         self.at.fill(None);
         self.hand_out(on_second);
+        debug_assert!(self.open.is_empty(), "a second would be missing in the run");
         let mut all: Option<Ending> = None;
         for _ in 0..ending {
             match events.recv() {
@@ -168,10 +174,15 @@ impl Merger {
                 _ => return Err(RunError::Panicked),
             }
         }
+        // Only here: a thread that has failed has not ended what it had begun.
+        debug_assert_eq!(self.begun, self.ended, "every arrival ends as exactly one outcome");
         all.ok_or(RunError::Panicked)
     }
 
     fn take(&mut self, mut interval: Box<ThreadInterval>) {
+        debug_assert!(self.at[interval.thread].is_some(), "a thread that has ended counts nothing more");
+        self.begun += interval.arrivals + interval.carried_arrivals;
+        self.ended += interval.ended.iter().sum::<u64>() + interval.carried;
         let key = (interval.number, !interval.warmup);
         let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
         totals.add_interval(&interval);
@@ -204,7 +215,8 @@ mod tests {
     fn a_thread_that_has_ended_holds_back_no_second() {
         let scale = dyno_record::Scale::Ns64;
         let at = vec![Some((0, false)); 2];
-        let mut merger = Merger { metrics: 1, scale, empties: Vec::new(), open: BTreeMap::new(), at };
+        let mut merger =
+            Merger { metrics: 1, scale, empties: Vec::new(), open: BTreeMap::new(), at, begun: 0, ended: 0 };
         // A thread that has ended wants no interval back: two receivers that live as long as the test.
         let mut emptied = Vec::new();
         for _ in 0..2 {

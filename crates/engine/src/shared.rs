@@ -33,6 +33,7 @@ pub struct OwnMetrics {
 impl OwnMetrics {
     /// Finds them by YCSB's names.
     pub fn find_by_name(metrics: &[String]) -> Self {
+        debug_assert!(metrics.len() <= usize::from(u16::MAX), "a metric's number has 16 bits");
         let at = |name: &str| metrics.iter().position(|m| m == name).map(|i| i as u16);
         OwnMetrics {
             verify: at("VERIFY"),

@@ -28,6 +28,8 @@ fn put(out: &mut Vec<u8>, mut n: u128) {
 
 /// Appends the totals to `out`.
 pub fn encode_totals(totals: &Totals, out: &mut Vec<u8>) {
+    debug_assert_eq!(totals.slots.len(), 2 * totals.outcomes.len(), "the reader counts on it");
+    debug_assert_eq!(totals.server.len(), totals.outcomes.len(), "the reader counts on it");
     let int = |out: &mut Vec<u8>, n: u64| put(out, u128::from(n));
     int(out, totals.outcomes.len() as u64);
     out.push(u8::from(totals.slot_scale() == Scale::Micros));
@@ -63,6 +65,7 @@ pub fn encode_totals(totals: &Totals, out: &mut Vec<u8>) {
         totals.stamps.client,
         totals.stamps.shared,
         totals.stamps.shared_most_ns,
+        // Numbers have no sign here: `crossed` is what this differs by from the successes.
         totals.count_completed(),
         totals.clipped_ns as u64,
         totals.undrained,
@@ -100,6 +103,7 @@ fn histogram(buckets: &Buckets, out: &mut Vec<u8>) {
     put(out, buckets.iter().count() as u128);
     let mut last = 0;
     for (bucket, count) in buckets.iter() {
+        debug_assert!(last <= bucket, "distances have no sign");
         put(out, (bucket - last) as u128);
         put(out, u128::from(count));
         last = bucket;

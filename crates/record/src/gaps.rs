@@ -106,6 +106,7 @@ impl GapWatch {
     /// Notes a pause; several may tell of the same one.
     #[cold]
     fn note(&mut self, from_ns: u64, until_ns: u64) {
+        debug_assert!(from_ns < until_ns, "a pause lasts");
         let after = |ns: u64| ns.saturating_sub(self.epoch_ns);
         let (from_ns, until_ns) = (after(from_ns), after(until_ns));
         match self.pauses.last_mut().filter(|last| last.until_ns >= from_ns) {
@@ -121,6 +122,8 @@ impl GapWatch {
 
     #[cold]
     fn stretch(&mut self, until_ns: u64) {
+        let apart = self.open.last().is_none_or(|(_, until_ns)| *until_ns <= self.last_ns);
+        debug_assert!(apart, "stretches without a success do not overlap");
         if until_ns >= self.last_ns.saturating_add(SHORTEST_NS) {
             self.open.push((self.last_ns, until_ns));
         }

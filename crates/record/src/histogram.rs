@@ -48,6 +48,7 @@ pub fn bucket_of(units: u64) -> usize {
         return units as usize;
     }
     let doubling = 53 - units.leading_zeros() as u64;
+    debug_assert!((LINEAR / 2..LINEAR).contains(&(units >> doubling)), "each doubling has 1024 buckets");
     ((doubling << 10) + (units >> doubling)) as usize
 }
 
@@ -96,7 +97,12 @@ impl Histogram {
 
     #[inline]
     fn bucket(&self, ns: u64) -> usize {
-        bucket_of(self.scale.to_units(ns).min(MAX_UNITS))
+        let units = self.scale.to_units(ns).min(MAX_UNITS);
+        let bucket = bucket_of(units);
+        debug_assert!(bucket < LEN);
+        debug_assert!(bucket_low(bucket) <= units, "a value lies in its bucket");
+        debug_assert!(units <= bucket_high(bucket), "a value lies in its bucket");
+        bucket
     }
 
     /// The buckets that may hold something.
@@ -160,6 +166,8 @@ impl Buckets {
             return;
         }
         let touched = other.touched();
+        debug_assert!(!touched.is_empty(), "what holds a sample has touched its bucket");
+        let before = self.count;
         if self.counts.len() < touched.end {
             self.counts.resize(touched.end, 0);
         }
@@ -170,6 +178,8 @@ impl Buckets {
         self.sum_ns += u128::from(other.sum_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
+        debug_assert!(self.count > before, "a histogram that is not empty adds samples");
+        debug_assert!(self.min_ns <= self.max_ns);
     }
 
     /// Adds merged counts of the same scale.
@@ -257,10 +267,12 @@ impl Buckets {
     fn bucket_at(&self, percentile: f64) -> Option<usize> {
         let wanted = wanted(percentile, self.count);
         let mut seen = 0;
-        self.iter().find_map(|(bucket, count)| {
+        let found = self.iter().find_map(|(bucket, count)| {
             seen += count;
             (seen >= wanted).then_some(bucket)
-        })
+        });
+        debug_assert_eq!(found.is_some(), self.count > 0, "the buckets hold as many samples as were counted");
+        found
     }
 
     /// Percentile in units: the highest equivalent value of its bucket; 0 when empty.

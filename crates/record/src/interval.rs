@@ -206,6 +206,14 @@ impl ThreadInterval {
         (self.carried_arrivals, self.backlog, self.busy_ns, self.last) = (0, 0, 0, false);
         (self.crossed, self.clipped_ns, self.undrained) = (0, 0, 0);
         (self.unexpected, self.broken) = (0, 0);
+        debug_assert!(self.is_blank());
+    }
+
+    /// Returns whether nothing is counted in it, as far as that shows at once.
+    fn is_blank(&self) -> bool {
+        let slots = self.slots.iter().flatten().all(|s| s.service.is_empty() && s.response.is_empty());
+        let counts = [self.arrivals, self.carried, self.carried_arrivals, self.late, self.undrained];
+        slots && counts == [0; 5] && self.samples.is_empty() && self.drops.is_empty() && !self.last
     }
 }
 
@@ -297,6 +305,8 @@ impl Recorder {
     }
 
     fn begin(&mut self, mut next: Box<ThreadInterval>, number: u64, warmup: bool) {
+        debug_assert!(next.is_blank(), "what was handed over would be counted once more");
+        debug_assert_eq!(next.thread, self.now.thread, "it would count for another thread");
         next.number = number;
         next.warmup = warmup;
         self.watch.hand_over(&mut self.now.pauses);
@@ -319,6 +329,8 @@ impl Recorder {
     #[cold]
     fn begin_measured(&mut self, number: u64) {
         let mut next = self.empty.try_recv().unwrap_or_else(|_| Box::new(self.now.sibling()));
+        debug_assert!(next.is_blank(), "what was handed over would be counted once more");
+        debug_assert_eq!(next.thread, self.now.thread, "it would count for another thread");
         (next.number, next.warmup) = (number, false);
         self.watch.hand_over(&mut self.now.pauses);
         std::mem::swap(&mut self.now, &mut next);
@@ -328,6 +340,7 @@ impl Recorder {
 
     /// Hands the last interval over, waiting if it must.
     pub fn finish(mut self) {
+        debug_assert!(!self.now.last, "a thread has one last interval");
         self.now.last = true;
         self.watch.finish(&mut self.now.gaps);
         self.watch.hand_over(&mut self.now.pauses);

@@ -161,11 +161,19 @@ impl Totals {
 
     /// Adds a thread's interval.
     pub fn add_interval(&mut self, interval: &ThreadInterval) {
+        // What is longer on one side would be left out without a word.
+        debug_assert_eq!(self.slots.len(), interval.slots.len());
+        debug_assert_eq!(self.server.len(), interval.server.len());
+        debug_assert_eq!(self.outcomes.len(), interval.outcomes.len());
         for (index, slot) in interval.slots.iter().enumerate() {
             let Some(slot) = slot.as_deref().filter(|s| !s.service.is_empty()) else { continue };
             let mine = self.slot(index);
+            let before = (mine.service.count(), mine.response.count());
             mine.service.add(&slot.service);
             mine.response.add(&slot.response);
+            let added = (mine.service.count() - before.0, mine.response.count() - before.1);
+            debug_assert_eq!(added.0, added.1, "each request has both times");
+            debug_assert!(has_outcomes(&interval.outcomes[index / 2], index, added.0));
         }
         for (metric, server) in interval.server.iter().enumerate() {
             let Some(server) = server.as_deref().filter(|server| !server.is_empty()) else { continue };
@@ -285,6 +293,13 @@ impl Totals {
     pub fn failed_slot(&self, metric: usize) -> Option<&MergedSlot> {
         self.slots.get(metric * 2 + 1)?.as_ref()
     }
+}
+
+/// Returns whether the outcomes of a metric hold those `timed` requests of its slot: of requests that ended well just as many, of
+/// others perhaps more, because what was never sent has no time.
+fn has_outcomes(counts: &[u64; Outcome::COUNT], slot: usize, timed: u64) -> bool {
+    let ok = counts[Outcome::Ok as usize];
+    if slot.is_multiple_of(2) { timed == ok } else { timed <= counts.iter().sum::<u64>() - ok }
 }
 
 fn add_counts(mine: &mut [[u64; Outcome::COUNT]], theirs: &[[u64; Outcome::COUNT]]) {

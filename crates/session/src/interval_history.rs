@@ -108,6 +108,8 @@ impl Tails {
     fn whole(mut self, from: u64, until: u64) -> Option<(f64, f64, Vec<f64>)> {
         loop {
             let own = from.div_ceil(self.step_s)..until / self.step_s;
+            debug_assert!(own.start * self.step_s >= from, "an interval would begin before the phase");
+            debug_assert!(own.end * self.step_s <= until, "an interval would end behind the phase");
             if own.end.saturating_sub(own.start) < TAIL.1 as u64 {
                 return None;
             }
@@ -180,6 +182,7 @@ impl WholeSeconds {
         if interval_ns == INTERVAL_NS {
             return Some(interval);
         }
+        debug_assert!(INTERVAL_NS.is_multiple_of(interval_ns), "a second would never be whole");
         let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
         let mut whole = match self.open.take() {
             Some(open) if open.warmup == interval.warmup => open,

@@ -108,6 +108,7 @@ impl Seconds {
         self.at[worker] = Some((key.0 + u64::from(key.1), !key.1));
         match self.open.get_mut(&key) {
             Some(totals) => {
+                // Merging leaves the samples out: they would grow without bound.
                 totals.merge(&second.totals);
                 totals.samples.extend(second.totals.samples);
             }

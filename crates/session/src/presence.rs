@@ -45,6 +45,7 @@ impl Workload for Presence {
             0 | 1 => 0,
             n => (u128::from(draw.index) * u128::from(self.count - 1) / u128::from(n - 1)) as u64,
         };
+        debug_assert!(draw.index >= self.samples.max(1) || offset < self.count, "no key beyond the range");
         Request { verb: self.verb, key: self.first + offset, ..Request::default() }
     }
 
@@ -74,6 +75,7 @@ pub(crate) fn found(
         found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
         found.missing += ended[Outcome::NotFound as usize];
     })?;
+    debug_assert!(found.there + found.missing <= samples, "each key is asked for once");
     Ok(found)
 }
 
@@ -193,6 +195,7 @@ pub fn find_inserted(
             false => free = middle,
         }
     }
+    debug_assert_eq!(there + 1, free, "the first rank that is not there comes behind the last that is");
     let from = there.saturating_sub(BEYOND);
     while some(there, BEYOND)? {
         // The last one of the window: at least one of those from `there` on exists.

@@ -644,4 +644,5 @@ fn skew_s((wall, steady): (SystemTime, Instant)) -> f64 {
 fn keep(samples: &mut Vec<RawSample>, totals: &Totals, most: usize) {
     let room = most.saturating_sub(samples.len()).min(totals.samples.len());
     samples.extend_from_slice(&totals.samples[..room]);
+    debug_assert!(room == 0 || samples.len() <= most, "memory is bounded by the samples that are kept");
 }

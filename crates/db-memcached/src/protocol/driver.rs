@@ -152,6 +152,9 @@ impl MemcachedDriver {
             server = NOWHERE;
             self.say_key(&keys[begin..]);
         }
+        let count = self.servers.server_endpoints().len();
+        debug_assert!(server == NOWHERE || usize::from(server) < count, "a key is on a server that there is");
+        debug_assert!(u32::try_from(keys.len()).is_ok(), "places of keys have 32 bits");
         KeySpan { server, encoded, begin: begin as u32, end: keys.len() as u32 }
     }
 
@@ -248,6 +251,7 @@ impl MemcachedDriver {
     /// One of the replies that are awaited has come.
     #[inline]
     fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
+        debug_assert!(x.waiting > 0, "no more replies than commands");
         x.waiting -= 1;
         if x.batched {
             x.more.batch[command as usize].2 = outcome;
@@ -260,6 +264,9 @@ impl MemcachedDriver {
 
     /// The record that an update changes has come.
     fn change(&mut self, x: &mut Exchange, command: u32, record: &[u8], version: Option<u64>) -> Then {
+        debug_assert!(x.merges, "other updates read nothing");
+        debug_assert!(command.is_multiple_of(2), "reads and writes take turns");
+        debug_assert!(command + 1 < 2 * TRIES, "each read is followed by a write");
         let merged = &mut x.more.merged;
         match records::merge(self.content.as_ref(), &x.request, record, &mut self.scratch, merged) {
             Ok(()) => {

@@ -22,6 +22,7 @@ fn put_key(key: SentKey<'_>, out: &mut Vec<u8>) {
     if !key.encoded {
         return out.extend_from_slice(key.bytes);
     }
+    debug_assert!(fits_base64(key.bytes.len()), "the command would go out without its key");
     let mut text = [0u8; KEY_BYTES + 6];
     // Longer keys are refused before they get here.
     if let Ok(length) = STANDARD.encode_slice(key.bytes, &mut text) {

@@ -196,6 +196,7 @@ fn unicode(text: &[u8]) -> Result<(char, usize), NotRecord> {
     if let Some(character) = char::from_u32(first) {
         return Ok((character, 6));
     }
+    debug_assert!((0xD800..0xE000).contains(&first), "four digits are a character, or half of one");
     let second = unit(6).filter(|n| (0xDC00..0xE000).contains(n) && first < 0xDC00).ok_or(NotRecord)?;
     let whole = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
     char::from_u32(whole).map(|character| (character, 12)).ok_or(NotRecord)

@@ -104,6 +104,7 @@ pub fn read_reply(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, NotMemcach
         b"EXISTS" => Reply::Changed,
         _ => return worded(input, line, next),
     };
+    debug_assert!(next <= input.len(), "a reply ends where the bytes do, or before");
     Ok(Some((found, next)))
 }
 
@@ -156,6 +157,8 @@ pub(super) fn values(input: &[u8]) -> Result<Option<(Values<'_>, usize)>, NotMem
         if let Some(head) = line.strip_prefix(b"VALUE ") {
             let length = head.split(|&b| b == b' ').nth(2).unwrap_or_default();
             let Some((_, end)) = block(input, next, length)? else { return Ok(None) };
+            debug_assert!(end > at, "a value has bytes: the line before it");
+            debug_assert!(end <= input.len(), "a value ends where the bytes do, or before");
             (at, count) = (end, count + 1);
             continue;
         }

@@ -54,7 +54,10 @@ impl CommandWriter<'_> {
         if x.cursor != 0 {
             self.get_more(x, out);
         } else if x.statements > 0 {
+            debug_assert!(x.part.0 < x.statements, "what has been written as a whole is not sent again");
             x.part.1 = self.write(x, at, out);
+            debug_assert!(x.part.0 < x.part.1, "each command has a statement, or the write would never end");
+            debug_assert!(x.part.1 <= x.statements);
         } else {
             match request.verb {
                 Verb::Read => self.read(x, out),

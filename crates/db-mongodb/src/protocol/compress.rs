@@ -65,6 +65,7 @@ impl Codec {
 
     /// Appends `message`, a whole one, as an OP_COMPRESSED. What the compressor cannot do goes out as it is.
     pub fn compress_message(&mut self, by: Compressor, message: &[u8], out: &mut Vec<u8>) {
+        debug_assert_eq!(int(message, 0), i32::try_from(message.len()).ok(), "a message as a whole");
         let at = out.len();
         let body = &message[HEADER..];
         out.extend_from_slice(&message[..12]);

@@ -221,6 +221,11 @@ impl Deployment {
                 None => self.endpoints.push(self.names.resolve_endpoint(&server.address)),
             }
         }
+        debug_assert_eq!(
+            self.endpoints.len(),
+            self.topology.all_servers().len(),
+            "a server's number is its endpoint's"
+        );
         if !self.is_monitored() {
             return;
         }

@@ -202,6 +202,7 @@ impl MongoDriver {
             let others = (first..x.part.1).filter(|number| !own.contains(number));
             x.failed.extend(others.map(|number| (number, outcome)));
         }
+        debug_assert!(x.settled <= x.part.1, "what has its result keeps it");
         x.settled = x.part.1;
         x.found |= outcome.is_ok();
         if x.failed.last().is_some_and(|(number, _)| *number >= first) {

@@ -129,6 +129,7 @@ fn header(out: &mut Vec<u8>, id: i32, code: i32) -> usize {
 #[inline]
 pub fn begin(out: &mut Vec<u8>, id: i32) -> usize {
     let at = header(out, id, code::MSG);
+    debug_assert_eq!(out.len(), at + HEADER);
     out.extend_from_slice(&[0; 5]);
     at
 }
@@ -146,6 +147,7 @@ pub fn begin_query(out: &mut Vec<u8>, id: i32) -> usize {
 /// Fills in the length of the message that began at `at`.
 #[inline]
 pub fn end(out: &mut [u8], at: usize) {
+    debug_assert!(i32::try_from(out.len() - at).is_ok(), "the length would have a sign");
     let bytes = (out.len() - at) as i32;
     out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
 }

@@ -31,9 +31,12 @@ impl CommandWriter<'_> {
             out.push(kind::BINARY);
             self.content.name(request, field, out);
             out.push(0);
-            out.extend_from_slice(&(self.content.value_len(request, field) as i32).to_le_bytes());
+            let length = self.content.value_len(request, field);
+            out.extend_from_slice(&(length as i32).to_le_bytes());
             out.push(0);
+            let at = out.len();
             self.content.value(request, field, out);
+            debug_assert_eq!(out.len() - at, length, "what follows would be read as part of the value");
         }
     }
 

@@ -71,6 +71,7 @@ impl RetryAdvice {
 
     /// Pause before try number `attempt` (1 is the first that is one more), nanoseconds. `jitter` is drawn from 0 to 1.
     pub fn pause_ns(&self, attempt: u32, jitter: f64) -> u64 {
+        debug_assert!((0.0..=1.0).contains(&jitter));
         if !self.overloaded {
             return 0;
         }

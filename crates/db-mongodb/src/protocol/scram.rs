@@ -207,6 +207,7 @@ impl Conversation {
         let without_proof = format!("c=biws,r={nonce}");
         let message = format!("{},{server_first},{without_proof}", self.first_bare);
         let signature = m.hmac(&m.hash(&client_key), message.as_bytes());
+        debug_assert_eq!(client_key.len(), signature.len(), "a shorter proof would prove less");
         let proof: Vec<u8> = client_key.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
         self.server_signature = m.hmac(&m.hmac(&salted, b"Server Key"), message.as_bytes());
         Ok(format!("{without_proof},p={}", BASE64.encode(proof)))

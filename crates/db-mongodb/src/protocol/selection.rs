@@ -180,11 +180,15 @@ pub fn suitable_servers(
 
 /// The nearest of these servers, and those that are at most `localThresholdMS` farther.
 pub fn nearest_servers(topology: &Topology, suitable: Vec<u16>, selection: &Selection) -> Vec<u16> {
+    let found_any = !suitable.is_empty();
     let rtt_us = |at: u16| description(topology, at).rtt_us;
     // One that was not measured yet may be near.
     let least = suitable.iter().filter_map(|at| rtt_us(*at)).min().unwrap_or(0);
     let most = least.saturating_add(selection.threshold_ms.saturating_mul(1_000));
-    suitable.into_iter().filter(|at| rtt_us(*at).is_none_or(|rtt_us| rtt_us <= most)).collect()
+    let near: Vec<u16> =
+        suitable.into_iter().filter(|at| rtt_us(*at).is_none_or(|rtt_us| rtt_us <= most)).collect();
+    debug_assert_eq!(!near.is_empty(), found_any, "of some servers one is the nearest");
+    near
 }
 
 fn description(topology: &Topology, at: u16) -> &ServerDescription {

@@ -322,12 +322,15 @@ impl Topology {
             }
             (T::Unknown | T::Sharded | T::ReplicaSetNoPrimary, _) => self.remove(at),
         }
+        debug_assert!(self.kind != T::ReplicaSetWithPrimary || self.primary_number().is_some());
+        debug_assert!(self.kind != T::ReplicaSetNoPrimary || self.primary_number().is_none());
     }
 
     fn remove(&mut self, at: usize) {
         let server = &mut self.servers[at];
         server.removed = true;
         server.description = ServerDescription::unknown_server(server.description.error.take());
+        debug_assert!(server.description.kind.is_unknown(), "what has left serves nothing");
     }
 
     fn check_primary(&mut self) {

@@ -107,8 +107,13 @@ impl ClusterTopology {
 
     /// The primary of a slot; the first node while no primary is known.
     pub fn primary_of(&self, slot: u16) -> u16 {
+        debug_assert!([0, SLOTS].contains(&self.primary.len()), "all slots are mapped, or none");
+        debug_assert!(usize::from(slot) < SLOTS);
         match self.primary.get(slot as usize) {
-            Some(&node) if node != NO_NODE => node,
+            Some(&node) if node != NO_NODE => {
+                debug_assert!(usize::from(node) < self.endpoints.len(), "nodes are never forgotten");
+                node
+            }
             _ => 0,
         }
     }
@@ -135,6 +140,7 @@ impl ClusterTopology {
 
     /// The next node in turn, for questions any node can answer.
     pub fn next_node(&mut self) -> u16 {
+        debug_assert!(!self.endpoints.is_empty(), "the node that was named first is never forgotten");
         self.turn = self.turn.wrapping_add(1);
         (self.turn % self.endpoints.len()) as u16
     }
@@ -170,6 +176,7 @@ impl ClusterTopology {
             }
         };
         self.endpoints.push(endpoint);
+        debug_assert!(self.endpoints.len() <= NODES);
         Some((self.endpoints.len() - 1) as u16)
     }
 

@@ -143,6 +143,7 @@ impl RedisDriver {
         let fields = self.content.fields(&x.request);
         let verify = self.content.verifies() && x.request.verb == Verb::Read;
         let watched = x.request.verb == Verb::Scan && self.content.watches_scans();
+        debug_assert!(!watched || command > 0, "a scan's first reply has keys, not a record");
         if fields == 0 && !verify && !watched {
             return Ok(Some((Outcome::Ok, end)));
         }
@@ -210,6 +211,8 @@ impl RedisDriver {
             x.more.ends.push(x.more.keys.len() as u32);
             at = next;
         }
+        debug_assert_eq!(x.more.ends.len(), count, "each key has its end");
+        debug_assert_eq!(x.more.ends.last().map_or(0, |end| *end as usize), x.more.keys.len());
         let first = (count as u32).min(self.options.scan_window);
         x.more.asked = first;
         x.waiting = first;
@@ -248,7 +251,9 @@ impl RedisDriver {
             failed if x.outcome.is_ok() => x.outcome = failed,
             _ => {}
         }
+        debug_assert!(x.waiting > 0, "no more replies than commands");
         x.waiting -= 1;
+        debug_assert!(!scanned || x.more.asked as usize <= x.more.ends.len(), "no more records than keys");
         if scanned && x.more.asked < x.more.ends.len() as u32 {
             x.more.asked += 1;
             x.waiting += 1;

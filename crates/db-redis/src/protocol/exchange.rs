@@ -38,6 +38,7 @@ impl RedisExchange {
 
     pub(super) fn scan_key(&self, record: u32) -> &[u8] {
         let record = record as usize;
+        debug_assert!(record < self.more.ends.len(), "only records that the index named are asked for");
         let from = if record == 0 { 0 } else { self.more.ends[record - 1] as usize };
         &self.more.keys[from..self.more.ends[record] as usize]
     }
@@ -80,11 +81,13 @@ impl Batch {
     /// The record that a command is about; `None` for the index entries.
     fn record_of(&self, command: usize) -> Option<usize> {
         let records = self.requests.len();
-        match command.checked_sub(records) {
+        let record = match command.checked_sub(records) {
             None => Some(command),
             Some(0) if self.indexed => None,
             Some(after) => Some(after - usize::from(self.indexed)),
-        }
+        };
+        debug_assert!(record.is_none_or(|record| record < records), "a batch has no such command");
+        record
     }
 
     /// A command has failed.

@@ -11,9 +11,12 @@ pub(super) const INDEX_KEY: &[u8] = b"_indices";
 pub(super) fn put_score(out: &mut Vec<u8>, key: &[u8]) {
     let score = java_hash_ascii(0, key);
     let digits = score.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
-    put_length(out, digits + usize::from(score < 0));
+    let length = digits + usize::from(score < 0);
+    put_length(out, length);
+    let at = out.len();
     // Writing to a vector cannot fail.
     let _ = write!(out, "{score}\r\n");
+    debug_assert_eq!(out.len() - at, length + 2, "what follows would be read as part of the score");
 }
 
 #[cfg(test)]

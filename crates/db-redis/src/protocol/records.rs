@@ -33,8 +33,11 @@ impl RedisDriver {
     }
 
     fn put_value(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
-        put_length(out, self.content.value_len(request, field));
+        let length = self.content.value_len(request, field);
+        put_length(out, length);
+        let at = out.len();
         self.content.value(request, field, out);
+        debug_assert_eq!(out.len() - at, length, "what follows would be read as part of the value");
         out.extend_from_slice(b"\r\n");
     }
 
@@ -45,10 +48,13 @@ impl RedisDriver {
             put_array(out, if ttl_ms.is_some() { 5 } else { 3 });
             out.extend_from_slice(b"$3\r\nSET\r\n");
             put_bulk(out, key);
-            put_length(out, (0..fields).map(|f| self.content.value_len(request, f)).sum());
+            let length: usize = (0..fields).map(|f| self.content.value_len(request, f)).sum();
+            put_length(out, length);
+            let at = out.len();
             for field in 0..fields {
                 self.content.value(request, field, out);
             }
+            debug_assert_eq!(out.len() - at, length, "what follows would be read as part of the value");
             out.extend_from_slice(b"\r\n");
             if let Some(ms) = ttl_ms {
                 put_bulk(out, b"PX");

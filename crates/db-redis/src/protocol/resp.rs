@@ -149,6 +149,8 @@ fn skip_within(input: &[u8], at: usize, most: usize) -> Result<Option<usize>, No
     let mut aggregates = 0usize;
     while left > 0 {
         let Some((found, next)) = read_token(input, at)? else { return Ok(None) };
+        debug_assert!(next > at, "a token has bytes");
+        debug_assert!(next <= input.len(), "a token ends where the bytes do, or before");
         at = next;
         left -= 1;
         let parts = match found {

@@ -29,6 +29,7 @@ impl Alarm {
         } else {
             self.early_ns = self.early_ns.saturating_sub(STEP_NS);
         }
+        debug_assert!(self.early_ns <= LONGEST_NS, "polling would take the rest of every sleep");
     }
 }
 

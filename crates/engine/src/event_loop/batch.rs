@@ -55,6 +55,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// A request has ended, and with it those of its passengers.
     pub(super) fn finish(&mut self, id: u32, outcome: Outcome, now: u64) {
+        debug_assert!(self.operations.ops[id as usize].active, "only what is under way ends");
         if self.operations.ops[id as usize].passengers.is_empty() {
             return self.conclude(id, outcome, now);
         }
@@ -69,6 +70,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 outcome,
             );
             let op = &mut self.operations.ops[passenger as usize];
+            debug_assert!(!op.active, "a passenger does not end by itself");
+            debug_assert!(op.passengers.is_empty(), "a passenger leads no one");
             (op.active, op.sent_ns, op.first_sent_ns, op.ideal_ns) = (true, sent_ns, first_sent_ns, ideal_ns);
             self.conclude(passenger, outcome, now);
         }

@@ -10,6 +10,9 @@ use dyno_types::{Driver, Outcome};
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Begins an operation of a user; nothing is sent yet.
     pub(super) fn begin(&mut self, user: u32, index: u64, intended: u64, now: u64) -> u32 {
+        debug_assert!(intended <= now, "nothing begins before it is due");
+        debug_assert!(index < self.dispatcher.index_end, "nothing begins beyond the end");
+        debug_assert_ne!(self.recorder.now.warmup, self.clock.measuring, "it would count in the wrong phase");
         let job = &self.shared.job;
         let index = job.own_index(index, job.cores.len() as u64);
         let request = job.workload.request(index, &self.shared.frontier);
@@ -34,6 +37,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         (op.warm, op.internal) = (warm, false);
         (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
         self.operations.in_flight += 1;
+        debug_assert!(self.operations.places_add_up());
         self.counts_begun(user);
         id
     }
@@ -67,6 +71,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Appends one command to a connection's output.
     pub(super) fn send_command(&mut self, id: u32, command: u32, connection: u32, ask: bool) {
+        debug_assert!(self.operations.ops[id as usize].active, "what has ended sends nothing more");
         if !self.pool.is_open(connection) {
             // The connection was lost, not refused. Reconnect at once: the back-off is only for refused connections.
             if self.pool.connections[connection as usize].refused.is_none() {
@@ -80,6 +85,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         let c = &mut self.pool.connections[connection as usize];
         let op = &mut self.operations.ops[id as usize];
+        debug_assert_eq!(c.user, op.user, "a user's commands go out on its own connections");
         op.connection = connection;
         if c.output.capacity() == 0 {
             c.output = self.pool.spare.pop().unwrap_or_default();

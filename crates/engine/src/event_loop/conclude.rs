@@ -12,11 +12,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A request has ended: it is recorded, and its operation goes on or ends too.
     pub(super) fn conclude(&mut self, id: u32, outcome: Outcome, now: u64) {
         let op = &mut self.operations.ops[id as usize];
+        debug_assert!(op.active, "a request ends once");
+        debug_assert!(op.passengers.is_empty(), "passengers end before their leader");
         op.generation = op.generation.wrapping_add(1);
         if op.internal {
             op.active = false;
             let (connection, round_trip_ns) = (op.connection, now.saturating_sub(op.sent_ns));
             self.operations.free_ops.push(id);
+            debug_assert!(self.operations.places_add_up());
             return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
         match outcome {
@@ -104,6 +107,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return false;
         }
         op.attempts += 1;
+        debug_assert!(op.attempts <= retry.limit);
         op.first_outcome = Outcome::Ok;
         let at = now + retry.pause_ns(op.request.seed, op.attempts);
         op.ideal_ns += at - now;
@@ -167,6 +171,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let seen_again = self.hooks.scripts || self.hooks.resume;
         let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
         let (user, holds_place) = (op.user, op.holds_place);
+        debug_assert!(!op.internal, "the driver's own questions are no arrivals");
+        debug_assert!(op.first_intended_ns <= now, "nothing ends before it was due");
         op.active = false;
         let (warm, intended_ns) = (op.warm, op.first_intended_ns);
         self.count_completion(warm_but_late, outcome, now);
@@ -198,6 +204,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let ideal_ns = op.ideal_ns;
         self.operations.free_ops.push(id);
         self.operations.in_flight -= 1;
+        debug_assert!(self.operations.places_add_up());
         self.counts_ended(user);
         if holds_place {
             self.release(user, &first, outcome, now, ideal_ns);

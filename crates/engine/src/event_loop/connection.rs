@@ -8,6 +8,7 @@ use crate::files::OutOfFiles;
 use crate::job::Clock;
 use crate::net::{Net, Patience, Ready};
 use crate::run_error::RunError;
+use dyno_types::driver::NOWHERE;
 use dyno_types::limits::BACKOFF_NS;
 use dyno_types::{ConnectionStep, Driver, Outcome, RefusalCode, Refused};
 use std::collections::VecDeque;
@@ -61,11 +62,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// The user's connection to a node, opened if it does not exist yet.
     pub(super) fn connection_to(&mut self, user: u32, node: u16) -> u32 {
+        debug_assert_ne!(node, NOWHERE, "what goes nowhere needs no connection");
         let connections = &mut self.users[user as usize].connections;
         if connections.len() <= node as usize {
             connections.resize(node as usize + 1, None);
         }
         if let Some(id) = connections[node as usize] {
+            debug_assert_eq!(self.pool.connections[id as usize].user, user);
+            debug_assert_eq!(self.pool.connections[id as usize].node, node);
             return id;
         }
         let id = self.pool.add_connection(user, node);
@@ -78,6 +82,18 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn open(&mut self, id: u32) {
         let now = self.net.now();
         let c = &mut self.pool.connections[id as usize];
+        debug_assert!(
+            !matches!(c.state, State::Opening { .. } | State::Greeting { .. }),
+            "it would count twice as being opened"
+        );
+        debug_assert!(c.socket.is_none(), "the socket before would be lost without being closed");
+        debug_assert!(c.awaited.is_empty(), "replies belong to the connection on which they were asked for");
+        debug_assert!(
+            c.input.is_empty(),
+            "bytes of the connection before would be read as replies of this one"
+        );
+        debug_assert!(c.output.is_empty(), "commands that have ended would be sent all the same");
+        debug_assert_eq!(c.written, 0);
         let Some(endpoint) = self.driver.endpoints().get(c.node as usize) else { return };
         let by_kernel = self.shared.job.stamps != Clock::Client;
         let stamped = by_kernel || (id as usize).is_multiple_of(STAMPED_EVERY);
@@ -140,6 +156,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn welcome(&mut self, id: u32) {
         let now = self.net.now();
         let c = &mut self.pool.connections[id as usize];
+        debug_assert!(matches!(c.state, State::Opening { .. } | State::Greeting { .. }), "it is ready once");
+        debug_assert!(self.pool.unsettled > 0);
         c.state = State::Ready;
         // No client could have sent earlier what waits for this.
         for reply in &c.awaited {
@@ -183,6 +201,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Closes a connection, ends the operations under way on it, and plans the next attempt.
     pub(super) fn lose(&mut self, id: u32, outcome: Outcome, text: &str) {
+        debug_assert!(self.pool.is_open(id), "a connection is lost once");
+        debug_assert!(!outcome.is_ok(), "it would end operations well");
         let now = self.net.now();
         // What a check meets explains no operation.
         if self.pool.connections[id as usize].user != CHECKER || self.clock.epoch_ns == 0 {
@@ -207,6 +227,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let own = outcome == Outcome::Aborted;
         c.refused = opening.then_some(if own { Outcome::Aborted } else { Outcome::Unreachable });
         if opening {
+            debug_assert!(self.pool.unsettled > 0);
             self.pool.unsettled -= 1;
         }
         let retry_ns = now + c.backoff_ns;
@@ -253,6 +274,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     fn flush(&mut self, id: u32) {
+        debug_assert!(self.pool.connections[id as usize].dirty, "the list of the dirty ones has each once");
         self.pool.connections[id as usize].dirty = false;
         let c = &self.pool.connections[id as usize];
         // Watched: TLS may hold bytes of an output that is empty by now.
@@ -266,6 +288,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         match self.net.send(socket, &c.output[c.written..]) {
             Ok(n) => {
                 c.written += n;
+                debug_assert!(c.written <= c.output.len(), "no more was taken than was handed over");
                 let all_taken = c.written == c.output.len();
                 let blocked = !all_taken || self.net.has_unsent(socket);
                 if all_taken && n > 0 {
@@ -308,6 +331,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if first {
                 op.first_sent_ns = stamp.max(1);
             }
+            debug_assert!(op.begun_ns <= stamp, "nothing is sent before it begins");
+            debug_assert!(op.first_sent_ns <= op.sent_ns);
             if op.internal || op.warm || !first {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! The dispatch pass: which operation begins now, for which user.
 
 use super::load_thread::LoadThread;
+use crate::arrivals::Schedule;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 use std::cmp::Reverse;
@@ -80,6 +81,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Arrivals that are due start while there are free places; the rest waits, or is dropped beyond the bounds.
     fn dispatch_open(&mut self, now: u64) {
+        let free = self.dispatcher.idle.len();
+        debug_assert_eq!(free, self.dispatcher.free_ns.len(), "each free place has its ideal time");
+        debug_assert!(free <= self.users.len() * self.shared.job.pipeline, "a place was given back twice");
         let limit_ns = self.clock.end_ns.min(now.saturating_add(1));
         self.count_due(limit_ns);
         loop {
@@ -144,6 +148,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             due.advance_arrival();
             self.dispatcher.backlog += 1;
         }
+        debug_assert!(self.backlog_adds_up(), "an arrival was dispatched uncounted, or counted twice");
         if self.dispatcher.index_end != u64::MAX {
             self.bound_by_count();
         }
@@ -154,8 +159,20 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             .max(self.dispatcher.backlog.saturating_sub(self.dispatcher.idle.len() as u64));
     }
 
+    /// Returns whether the queue is as long as its two schedules are apart.
+    fn backlog_adds_up(&self) -> bool {
+        let index = |schedule: &Option<Schedule>| schedule.as_ref().map_or(0, |s| s.peek_arrival().0);
+        let stripes = self.shared.job.stripe.1 * self.shared.job.cores.len() as u64;
+        index(&self.dispatcher.due) == index(&self.dispatcher.schedule) + self.dispatcher.backlog * stripes
+    }
+
     /// An arrival that will not be sent.
     fn drop_arrival(&mut self, index: u64, intended: u64, outcome: Outcome) {
+        debug_assert!(
+            matches!(outcome, Outcome::Dropped | Outcome::Aborted),
+            "what was not sent has no answer"
+        );
+        debug_assert!(index < self.dispatcher.index_end, "only what was to be sent is dropped");
         self.recorder.note_unanswered(intended);
         let interval = &mut self.recorder.now;
         let kind = self.shared.job.workload.draw(index).kind as usize;

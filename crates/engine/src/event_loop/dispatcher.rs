@@ -67,6 +67,7 @@ impl Dispatcher {
         if let Some(schedule) = &mut self.schedule {
             schedule.advance_arrival();
         }
+        debug_assert!(self.backlog > 0, "an arrival is counted as due before it is taken");
         self.backlog = self.backlog.saturating_sub(1);
     }
 

@@ -16,6 +16,7 @@ const GRAIN_NS: u64 = 250_000_000;
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The time is over, or the caller has ended the load: the measured phase ends at `bound_ns`, which may lie ahead.
     pub(super) fn time_is_over(&mut self, now: u64, bound_ns: u64) {
+        debug_assert_eq!(self.dispatcher.backlog, 0, "an arrival that was due would never end");
         self.clock.issued_all = true;
         self.clock.bound_ns = self.clock.bound_ns.min(bound_ns);
         let until_ns = now.max(self.clock.bound_ns).saturating_add(self.shared.job.drain_ns);
@@ -27,6 +28,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// The last operation that was asked for has been sent.
     pub(super) fn all_sent(&mut self, now: u64) {
+        debug_assert!(!self.clock.issued_all, "the last operation is sent once");
+        debug_assert_eq!(self.dispatcher.backlog, 0, "an arrival that was due would never end");
         self.clock.issued_all = true;
         let until_ns = now.saturating_add(self.patience_ns());
         self.clock.drain = Drain {

@@ -37,6 +37,7 @@ impl Induced {
             false => (begun_ns, lag_ns),
         };
         self.until_ns = now + BEHIND_NS;
+        debug_assert!(self.from_ns < self.until_ns);
     }
 
     /// The client's part of a service time of `metric`, of an operation that was due at `due_ns`: what exceeds the usual times,
@@ -49,7 +50,13 @@ impl Induced {
             *usual_ns = step(*usual_ns, service_ns as f64);
             return 0;
         }
-        if *usual_ns == 0.0 { 0 } else { service_ns.saturating_sub(*usual_ns as u64).min(self.lag_ns) }
+        debug_assert!(*usual_ns >= 0.0);
+        let part_ns = match *usual_ns {
+            0.0 => 0,
+            usual_ns => service_ns.saturating_sub(usual_ns as u64).min(self.lag_ns),
+        };
+        debug_assert!(part_ns <= service_ns, "a part is no more than the whole");
+        part_ns
     }
 }
 

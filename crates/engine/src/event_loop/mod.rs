@@ -93,8 +93,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.recorder.note_work(rest);
             self.recorder.now.busy_ns += rest.saturating_sub(now);
             now = self.sleep(rest)?;
+            debug_assert!(now >= rest, "the network's clock never goes back");
         }
         let ended_ns = self.net.now();
+        debug_assert!(self.clock.done_ns <= ended_ns, "nothing is done after the end");
         self.count_users(ended_ns);
         self.clean_up();
         self.recorder.now.clipped_ns += self.clock.clipped_ns;
@@ -114,6 +116,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     fn prepare(&mut self, epoch_ns: u64) {
         let job = &self.shared.job;
+        debug_assert_eq!(self.operations.in_flight, 0, "nothing is sent before the epoch");
+        debug_assert_eq!(self.pool.unsettled, 0, "all connections were awaited");
         self.clock.epoch_ns = epoch_ns;
         self.pool.counted_ns = epoch_ns;
         self.recorder.begin_at(epoch_ns);
@@ -132,6 +136,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.dispatcher.users_with_quota =
                 (self.users.len() as u64).min(operations.saturating_sub(self.dispatcher.first_user)) as usize;
         }
+        debug_assert!(self.dispatcher.users_with_quota <= self.users.len());
         let late = match job.pacing {
             Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
             Pacing::Open { .. } => u32::MAX,

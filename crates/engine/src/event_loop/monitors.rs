@@ -115,6 +115,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn ask_on(&mut self, connection: u32, now: u64) {
         let (user, node) = {
             let c = &self.pool.connections[connection as usize];
+            debug_assert_eq!(c.state, State::Ready, "a question of one's own opens no connection");
             (c.user, c.node)
         };
         let request = Request { verb: Verb::Topology, ..Request::default() };

@@ -96,8 +96,19 @@ impl<X: Default> Operations<X> {
     pub(super) fn add_passenger(&mut self, leader: u32, id: u32) {
         debug_assert_ne!(leader, id, "an operation does not lead itself");
         let op = &mut self.ops[id as usize];
+        debug_assert!(op.active, "a passenger has just begun");
+        debug_assert!(op.passengers.is_empty(), "a passenger leads no one");
         (op.active, op.holds_place) = (false, false);
-        self.ops[leader as usize].passengers.push(id);
+        let leader = &mut self.ops[leader as usize];
+        debug_assert!(leader.active, "a leader is under way, and no passenger");
+        leader.passengers.push(id);
+        debug_assert!(leader.passengers.len() < self.batch, "a batch has its leader and the rest");
+    }
+
+    /// Returns whether no place is both free and taken, as far as their numbers tell: questions of the driver's own have places
+    /// too, and are not counted as under way.
+    pub(super) fn places_add_up(&self) -> bool {
+        self.in_flight + self.free_ops.len() <= self.ops.len()
     }
 
     /// Returns whether the op that a reply belongs to is still the one that asked.
@@ -143,6 +154,7 @@ impl<X: Default> Operations<X> {
         });
         let op = &mut self.ops[id as usize];
         debug_assert!(!op.active, "a free place has no operation");
+        debug_assert!(op.passengers.is_empty(), "passengers end before their leader");
         (op.active, op.user, op.request) = (true, user, request);
         if keeps_first {
             op.first = request;

@@ -12,6 +12,8 @@ pub(super) const LOOK_NS: u64 = 1_000_000;
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A command is to be sent once more after a pause; at once, if there is none and a node for it.
     pub(super) fn park_command(&mut self, op: u32, command: u32, outcome: Outcome, pause_ns: u64, now: u64) {
+        debug_assert!(self.operations.ops[op as usize].active, "what has ended is not sent once more");
+        debug_assert!(!outcome.is_ok(), "what is sent once more has failed");
         let generation = self.operations.ops[op as usize].generation;
         let from_ns = now.saturating_add(pause_ns);
         let until_ns = from_ns.saturating_add(self.driver.patience_ns());

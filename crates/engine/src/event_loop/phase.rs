@@ -9,6 +9,8 @@ use dyno_types::{Driver, Outcome};
 /// What of a user's time between two moments lies in the measured phase, from one time to another, less what the histograms say
 /// of it: nothing of an operation of the warm-up, all from the phase's begin on of another.
 pub(crate) fn clipped_ns((from, to): (u64, u64), warm: bool, (begin, end): (u64, u64)) -> i64 {
+    debug_assert!(begin <= end);
+    debug_assert!(warm || from <= end, "what is measured ends after the phase has begun");
     let within = |at: u64| at.clamp(from, to.max(from));
     let counted = if warm { 0 } else { end - begin.max(from) };
     (within(end) - within(begin)) as i64 - counted as i64
@@ -74,6 +76,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Counts the time of users, and of those that had a connection, until now or the end of the measured phase.
     pub(super) fn count_users(&mut self, now: u64) {
+        debug_assert!(self.dispatcher.late.len() <= self.users.len());
+        debug_assert!(
+            self.pool.connected + self.dispatcher.late.len() <= self.users.len(),
+            "users with a connection are some of those that have begun"
+        );
         let until_ns = now.min(self.clock.bound_ns);
         let passed_ns = until_ns.saturating_sub(self.pool.counted_ns);
         self.pool.counted_ns = self.pool.counted_ns.max(until_ns);
@@ -88,12 +95,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return;
         }
         self.count_users(now);
-        let own = &mut self.users[user as usize].ready;
-        *own = if ready { *own + 1 } else { *own - 1 };
-        match (ready, *own) {
+        let state = &mut self.users[user as usize];
+        debug_assert!(ready || state.ready > 0, "only what was counted as ready is not any more");
+        state.ready = if ready { state.ready + 1 } else { state.ready - 1 };
+        debug_assert!(usize::from(state.ready) <= state.connections.len(), "one was counted twice");
+        match (ready, state.ready) {
             (true, 1) => self.pool.connected += 1,
             (false, 0) => self.pool.connected -= 1,
             _ => {}
         }
+        debug_assert!(self.pool.connected <= self.users.len());
     }
 }

@@ -26,6 +26,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             user.measured += 1;
             if number.saturating_add(user.measured * users) >= limit {
+                debug_assert!(self.dispatcher.users_with_quota > 0, "a user uses its quota up once");
                 self.dispatcher.users_with_quota -= 1;
             }
         }
@@ -48,6 +49,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let (number, users) = (self.dispatcher.user_number(user), self.shared.job.users as u64);
         let user = &mut self.users[user as usize];
         if !user.gone && number.saturating_add(user.measured * users) < limit {
+            debug_assert!(self.dispatcher.users_with_quota > 0, "a user retires once");
             self.dispatcher.users_with_quota -= 1;
         }
         user.gone = true;

@@ -66,6 +66,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             match self.net.recv(socket, &mut buffer) {
                 Ok(Received::Empty) => break,
                 Ok(Received::Bytes { n, more, stamp }) => {
+                    debug_assert!(n > 0, "an empty piece is the end, or nothing");
                     let now = self.net.now();
                     let moment = self.arrived(id, stamp, now);
                     if !self.take(id, &buffer[..n], moment) || !(more || all) {
@@ -162,9 +163,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             };
             match decoded {
                 Decoded::Need => break,
-                Decoded::Push { used } => at += used,
-                Decoded::Reply { used, then } => {
+                Decoded::Push { used } => {
+                    debug_assert!(used > 0, "a message of no bytes would come for ever");
                     at += used;
+                    debug_assert!(at <= bytes.len(), "no more was used than had come");
+                }
+                Decoded::Reply { used, then } => {
+                    debug_assert!(used > 0, "a reply of no bytes would be that of all commands");
+                    at += used;
+                    debug_assert!(at <= bytes.len(), "no more was used than had come");
                     self.replied(id, then, moment, at < bytes.len());
                 }
                 Decoded::Unexpected => {
@@ -243,6 +250,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     stamps.shared_most_ns =
                         stamps.shared_most_ns.max(at_ns.saturating_sub(sent_ns.max(heard_ns)));
                 }
+                debug_assert!(stamps.card <= stamps.kernel);
+                debug_assert!(stamps.shared <= stamps.kernel);
                 at_ns
             }
             _ => {
@@ -255,6 +264,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The reply at the head of a connection's queue has come; `shared` says that other bytes came with it, behind it.
     fn replied(&mut self, id: u32, then: Then, moment: ArrivalMoment, shared: bool) {
         let c = &mut self.pool.connections[id as usize];
+        debug_assert!(!c.awaited.is_empty(), "what nothing waits for is refused before");
         let Some(reply) = c.awaited.pop_front() else { return };
         c.timeouts = 0;
         if reply.preamble {

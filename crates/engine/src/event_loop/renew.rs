@@ -58,6 +58,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Makes the connections anew that are planned.
     pub(super) fn renew_pass(&mut self) {
         while let Some(user) = self.pool.renewals.pop() {
+            debug_assert_eq!(
+                self.users[user as usize].under_way, 0,
+                "a reply would be lost with its connection"
+            );
             if self.nothing_left(user) {
                 // Nothing more is sent.
                 self.free_held(user);

@@ -28,12 +28,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.count_users(now);
             let interval_ns = self.shared.job.interval_ns;
             let number = (now - self.clock.epoch_ns) / interval_ns;
+            debug_assert!(number >= self.recorder.now.number, "an interval that was handed over comes again");
             match N::VIRTUAL {
                 true => self.recorder.swap_waiting(number, !self.clock.measuring),
                 false => self.recorder.swap_interval(number, !self.clock.measuring),
             }
             self.clock.next_swap_ns = self.clock.epoch_ns + (number + 1) * interval_ns;
         }
+        debug_assert!(self.clock.next_swap_ns > now);
     }
 
     /// Does everything that is due by `now`. What had arrived when the thread woke up has been received: a reply that is there
@@ -88,6 +90,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.clock.measuring = true;
             self.recorder
                 .end_warmup((self.clock.measure_ns - self.clock.epoch_ns) / self.shared.job.interval_ns);
+            debug_assert!(!self.recorder.now.warmup, "what is measured would count as warm-up");
         }
     }
 

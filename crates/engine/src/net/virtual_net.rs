@@ -103,6 +103,7 @@ impl Net for VirtualNet {
         }
         let next = self.replies.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         self.now_ns = self.server.runs_ns(self.now_ns.max(next.min(until_ns)));
+        debug_assert!(self.now_ns >= now_ns, "virtual time never goes back");
         while let Some(&Reverse((at, token))) = self.replies.peek() {
             if at > self.now_ns {
                 break;

@@ -54,6 +54,7 @@ impl ClockReading {
     }
 
     fn width_ns(&self) -> u64 {
+        debug_assert!(self.before_ns <= self.after_ns, "the monotonic clock never goes back");
         self.after_ns - self.before_ns
     }
 }

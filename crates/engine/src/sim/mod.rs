@@ -82,8 +82,9 @@ impl SimServer {
             None => now,
         };
         let end = begin + service;
-        if self.options.capacity.is_some() {
+        if let Some(capacity) = self.options.capacity {
             self.free.push(Reverse(end));
+            debug_assert!(self.free.len() <= capacity.max(1) as usize, "a server is free once");
         }
         self.wall(end)
     }

@@ -48,6 +48,7 @@ impl Users {
         requests: &mut Vec<Request>,
         errors: &mut Vec<(Outcome, String)>,
     ) -> u64 {
+        debug_assert!(!tasks.is_empty(), "a batch has its leader");
         let mut ideal_ns = tasks.iter().map(|task| task.ideal_ns).max().unwrap_or_default();
         tasks.iter_mut().for_each(|task| task.ideal_ns = ideal_ns);
         let workload = &self.shared.job.workload;

@@ -132,6 +132,7 @@ impl Turn {
             self.measured += 1;
         }
         self.position += 1;
+        debug_assert!(self.measured <= self.position, "operations that are measured are some of all");
         Some(user + (self.position - 1) * users)
     }
 }
@@ -142,7 +143,9 @@ struct Leaving<'a>(&'a Users);
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         let users = self.0;
-        if users.left.fetch_sub(1, Ordering::AcqRel) != 1 {
+        let left = users.left.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(left > 0, "a user leaves once");
+        if left != 1 {
             return;
         }
         for recorder in &users.recorders {
@@ -475,6 +478,7 @@ impl Users {
     ) -> u64 {
         let workload = &self.shared.job.workload;
         let begun = monotonic_ns();
+        debug_assert!(task.intended_ns <= begun, "nothing begins before it is due");
         let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
         parts.clear();
         let (mut whole, mut attempts) = (Outcome::Ok, 0);
@@ -535,6 +539,9 @@ impl Users {
         let own = &self.shared.own;
         let raw = self.shared.job.raw_samples;
         let open_loop = self.schedule.is_some();
+        debug_assert!(begun <= done);
+        debug_assert!(task.intended_ns <= task.ideal_ns, "no client could begin it before it is due");
+        debug_assert!(!parts.is_empty(), "an operation has one request at least");
         let done_ns = done - self.epoch_ns;
         self.count_ended(user, task.warm, Some((whole, begun, done)), |interval| {
             let bound_ns = self.bound_ns.load(Ordering::Relaxed);

@@ -34,7 +34,9 @@ pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total
 /// modulo `all`. After renumbering within this worker, each user again gets its own number of them.
 fn operations_of(operations: u64, first: u64, own: u64, all: u64) -> u64 {
     let all = all.max(1);
-    operations / all * own + (operations % all).saturating_sub(first).min(own)
+    let part = operations / all * own + (operations % all).saturating_sub(first).min(own);
+    debug_assert!(part <= operations, "a part is no more than the whole");
+    part
 }
 
 #[cfg(test)]
