@@ -6,7 +6,7 @@ use dyno_db::target_error::TargetError;
 use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
 use dyno_types::limits::SIM_SERVERS;
-use dyno_types::units::parse_duration_ns;
+use dyno_types::units::{parse_duration_ns, written_duration};
 use dyno_types::{Content, RefusalCode, Refused};
 use std::sync::Arc;
 
@@ -57,6 +57,23 @@ impl OpenTarget for Simulated {
         let seed = self.0.seed.wrapping_add(job.seed.saturating_sub(1));
         let server = SimOptions { seed, ..self.0.clone() };
         run_virtual(job, control, server, on_second)
+    }
+}
+
+/// Refuses stalls, in order, of which one begins before another has ended: one cannot stand still twice.
+fn refuse_overlap(key: &str, stalls: &[(u64, u64)]) -> Result<(), Refused> {
+    let overlaps = |pair: &&[(u64, u64)]| pair[0].0.saturating_add(pair[0].1) > pair[1].0;
+    match stalls.windows(2).find(overlaps) {
+        Some(pair) => Err(Refused::new(
+            RefusalCode::Conflict,
+            key,
+            format!(
+                "sim: option {key}: the one at {} has not ended when the one at {} begins",
+                written_duration(pair[0].0),
+                written_duration(pair[1].0)
+            ),
+        )),
+        None => Ok(()),
     }
 }
 
@@ -127,10 +144,31 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     }
     options.stalls.sort_unstable();
     options.client_stalls.sort_unstable();
+    refuse_overlap("stall", &options.stalls)?;
+    refuse_overlap("client_stall", &options.client_stalls)?;
     options.service = if exponential {
         ServiceTime::Exponential(service_ns as f64)
     } else {
         ServiceTime::Constant(service_ns)
     };
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalls_that_overlap_are_refused() {
+        let refused = |uri: &str| sim_options(uri).unwrap_err();
+        let words = "sim: option stall: the one at 1s has not ended when the one at 1500ms begins";
+        assert_eq!(refused("sim:?stall=200ms@1500ms&stall=1s@1s").to_string(), words);
+        assert_eq!(
+            refused("sim:?client_stall=1s@0s&client_stall=1s@0s").refusal_code(),
+            RefusalCode::Conflict
+        );
+        // One may begin where another ends; the server and the client stop for themselves.
+        let options = sim_options("sim:?stall=1s@2s&stall=1s@1s&client_stall=1s@1s").unwrap();
+        assert_eq!(options.stalls.len(), 2);
+    }
 }

@@ -15,6 +15,14 @@ use dyno_types::limits::{HISTOGRAM_BITS, METRICS};
 #[error("these bytes are no totals: {0}")]
 pub struct Malformed(pub &'static str);
 
+/// A count that no interval of a worker has: what many workers send still adds up.
+const MOST: u64 = 1 << 53;
+
+/// The same of times, nanoseconds: an interval in which a worker stood still holds the whole pause of each of its users.
+const LONGEST_NS: u64 = 1 << 60;
+
+const TOO_MUCH: &str = "a number that no interval has";
+
 /// Most entries of a list that is not a histogram's.
 const LIST: u64 = 1 << 20;
 
@@ -130,8 +138,7 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
         totals.outcomes[metric] = from.counts()?;
     }
     totals.ended = from.counts()?;
-    let (mut completed, mut clipped_ns) = (0, 0);
-    let [users_ns, ready_ns] = &mut totals.users_ns;
+    let mut completed = 0;
     for number in [
         &mut totals.arrivals,
         &mut totals.carried,
@@ -149,13 +156,13 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut totals.stamps.shared,
         &mut totals.stamps.shared_most_ns,
         &mut completed,
-        &mut clipped_ns,
-        &mut totals.undrained,
-        users_ns,
-        ready_ns,
-        &mut totals.threads,
     ] {
-        *number = from.number()?;
+        *number = from.below(LONGEST_NS, TOO_MUCH)?;
+    }
+    let clipped_ns = from.number()?;
+    let [users_ns, ready_ns] = &mut totals.users_ns;
+    for number in [&mut totals.undrained, users_ns, ready_ns, &mut totals.threads] {
+        *number = from.below(LONGEST_NS, TOO_MUCH)?;
     }
     totals.crossed = (completed as i64).wrapping_sub(totals.count_ok() as i64);
     totals.clipped_ns = clipped_ns as i64;
@@ -164,7 +171,7 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
     totals.turnaround = from.histogram(Scale::Ns64)?;
     totals.ideal = from.histogram(Scale::Ns64)?;
     for _ in 0..from.below(LIST, "too many seconds with drops")? {
-        totals.drops.push((from.number()?, from.number()?));
+        totals.drops.push((from.number()?, from.bounded()?));
     }
     for _ in 0..from.below(LIST, "too many stretches without a success")? {
         totals.gaps.push(Gap {
@@ -216,17 +223,21 @@ impl ByteReader<'_> {
         Some(self.number()?).filter(|n| *n < end).ok_or(Malformed(why))
     }
 
+    fn bounded(&mut self) -> Result<u64, Malformed> {
+        self.below(MOST, TOO_MUCH)
+    }
+
     fn counts(&mut self) -> Result<[u64; Outcome::COUNT], Malformed> {
         let mut counts = [0; Outcome::COUNT];
         for count in &mut counts {
-            *count = self.number()?;
+            *count = self.bounded()?;
         }
         Ok(counts)
     }
 
     fn histogram(&mut self, scale: Scale) -> Result<Buckets, Malformed> {
         let mut buckets = Buckets::new(scale);
-        let count = self.number()?;
+        let count = self.bounded()?;
         if count == 0 {
             return Ok(buckets);
         }
@@ -244,6 +255,9 @@ impl ByteReader<'_> {
         }
         if buckets.count() != count || min > max {
             return Err(Malformed("buckets that are not the count"));
+        }
+        if sum > u128::from(count) * u128::from(max) {
+            return Err(Malformed("a sum above what so many samples make"));
         }
         buckets.restore_extremes(sum, min, max);
         Ok(buckets)
@@ -271,14 +285,14 @@ mod tests {
         interval.drop_at(7);
         let mut totals = Totals::new(3, Scale::Ns64);
         totals.add_interval(&interval);
-        totals.busy_ns = u64::MAX;
+        totals.busy_ns = LONGEST_NS - 1;
         (totals.clipped_ns, totals.undrained) = (-(latencies.len() as i64), 3);
         totals.crossed = -((totals.count_ok() / 2) as i64);
-        (totals.users_ns, totals.threads) = ([u64::MAX, 5], 2);
+        (totals.users_ns, totals.threads) = ([LONGEST_NS - 1, 5], 2);
         (totals.unexpected, totals.broken) = (6, 7);
         totals.gaps = vec![Gap { from_ns: 3, waiting_ns: 4, until_ns: u64::MAX }; latencies.len() % 3];
         totals.pauses = vec![Pause { from_ns: 5, until_ns: 1 << 40 }; latencies.len() % 2];
-        totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: u64::MAX };
+        totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: LONGEST_NS - 1 };
         totals
     }
 
@@ -307,5 +321,25 @@ mod tests {
             bytes[at] = to;
             let _ = decode_totals(&bytes);
         }
+    }
+
+    #[test]
+    fn numbers_that_no_interval_has_are_refused() {
+        let refused = |change: fn(&mut Totals)| {
+            let mut totals = some(&[10, 20, 30]);
+            change(&mut totals);
+            let mut bytes = Vec::new();
+            encode_totals(&totals, &mut bytes);
+            decode_totals(&bytes).unwrap_err().0
+        };
+        let words = TOO_MUCH;
+        assert_eq!(refused(|totals| totals.arrivals = LONGEST_NS), words);
+        assert_eq!(refused(|totals| totals.outcomes[1][0] = u64::MAX), words);
+        assert_eq!(refused(|totals| totals.busy_ns = LONGEST_NS), words);
+        assert_eq!(refused(|totals| totals.drops.push((1, MOST))), words);
+        assert_eq!(
+            refused(|totals| totals.lag.restore_extremes(1 << 100, 1, 2)),
+            "a sum above what so many samples make"
+        );
     }
 }

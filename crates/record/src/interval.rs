@@ -283,9 +283,9 @@ impl Recorder {
     /// Hands the current interval over and begins interval `number`. Where the other side has not emptied an interval
     /// yet, counting goes on in the old one, which then covers more than one interval: nothing is lost.
     ///
-    /// Where the interval being counted is that one already (the warm-up has just ended), nothing happens.
+    /// Where the interval being counted is that one already (the warm-up has just ended) or a later one, nothing happens.
     pub fn swap_interval(&mut self, number: u64, warmup: bool) {
-        if (self.now.number, self.now.warmup) == (number, warmup) {
+        if self.is_counted(number, warmup) {
             return;
         }
         if let Ok(next) = self.empty.try_recv() {
@@ -296,12 +296,19 @@ impl Recorder {
     /// As [`Recorder::swap_interval`], but waits a while for the other side: where time is virtual it would be left behind for no
     /// reason of the load's.
     pub fn swap_waiting(&mut self, number: u64, warmup: bool) {
-        if (self.now.number, self.now.warmup) == (number, warmup) {
+        if self.is_counted(number, warmup) {
             return;
         }
         if let Ok(next) = self.empty.recv_timeout(PATIENCE) {
             self.begin(next, number, warmup);
         }
+    }
+
+    /// Returns whether this interval is the one being counted, or an earlier one: who asks for it read the clock, and was
+    /// preempted while another thread went on.
+    fn is_counted(&self, number: u64, warmup: bool) -> bool {
+        let now = &self.now;
+        number < now.number || warmup && !now.warmup || (number, warmup) == (now.number, now.warmup)
     }
 
     fn begin(&mut self, mut next: Box<ThreadInterval>, number: u64, warmup: bool) {
@@ -354,4 +361,32 @@ impl Recorder {
 fn merge_back(back: Box<ThreadInterval>, fresh: &ThreadInterval) -> Box<ThreadInterval> {
     debug_assert_eq!(fresh.arrivals, 0);
     back
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{channel, sync_channel};
+
+    #[test]
+    fn who_comes_late_with_an_earlier_interval_changes_nothing() {
+        let interval = || Box::new(ThreadInterval::new(1, Scale::Ns64));
+        let (full, filled) = sync_channel(4);
+        let (give, empty) = channel();
+        (0..4).for_each(|_| give.send(interval()).unwrap());
+        let mut recorder = Recorder::new(interval(), full, empty);
+        recorder.now.warmup = true;
+        let mut counted = Vec::new();
+        // A user ends the warm-up in interval 3, and goes on to 4, before the swap to 3 is done.
+        recorder.swap_interval(2, true);
+        recorder.end_warmup(3);
+        for (number, warmup) in [(3, true), (2, true), (3, false), (4, false), (3, false), (4, true)] {
+            recorder.swap_interval(number, warmup);
+            counted.push((recorder.now.number, recorder.now.warmup));
+        }
+        assert_eq!(counted, [(3, false), (3, false), (3, false), (4, false), (4, false), (4, false)]);
+        recorder.finish();
+        let ended: Vec<_> = filled.iter().map(|interval| (interval.number, interval.warmup)).collect();
+        assert_eq!(ended, [(0, true), (2, true), (3, false), (4, false)]);
+    }
 }

@@ -181,7 +181,14 @@ pub fn find_inserted(
             }
         }
     };
-    let some = |rank: u64, ranks: u64| count(rank, ranks).map(|found| found > 0);
+    let some = |rank: u64, ranks: u64| match rank < MOST_INSERTED {
+        true => count(rank, ranks).map(|found| found > 0),
+        false => Err(RunError::from(Refused::new(
+            RefusalCode::OtherData,
+            "dyno.insert.resume",
+            "every key that was looked for is there: the target says nothing of earlier inserts (dyno.insert.resume)",
+        ))),
+    };
     let (mut there, mut free) = (0, 1);
     // Ranks below `there` exist; the first at or above `free - 1` that is looked at does not.
     while some(free - 1, 1)? {
@@ -213,6 +220,9 @@ pub fn find_inserted(
     gaps(&count, from, there - from, &mut missing)?;
     Ok(Inserted { end: there, missing })
 }
+
+/// More inserts of one client than any run has made: a target that has a key beyond them has every key (`null:`).
+const MOST_INSERTED: u64 = 1 << 40;
 
 /// Appends the ranks that are not there, of `ranks` from `first` on.
 fn gaps(

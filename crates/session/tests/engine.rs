@@ -69,6 +69,18 @@ fn a_full_queue_drops_the_oldest_and_counts_every_arrival() {
 }
 
 #[test]
+fn an_arrival_that_is_due_after_all_time_never_comes() {
+    for process in [Process::Constant, Process::Poisson] {
+        let profile = Profile::Constant { rate: 1e-300 };
+        let job = ping_job(Pacing::Open { profile, process }, 4, 1, for_seconds(2));
+        let (totals, seconds) = simulate_job(job, server(1_000_000, None)).unwrap();
+        // The first one of evenly spaced arrivals is due at once.
+        assert_eq!(totals.arrivals, u64::from(process == Process::Constant));
+        assert!((2.0..2.1).contains(&seconds), "{seconds}");
+    }
+}
+
+#[test]
 fn an_arrival_that_waits_too_long_is_dropped() {
     let mut job = ping_job(open(200.0), 1, 1, for_seconds(5));
     job.queue = Queue { age_ns: Some(50_000_000), ..Queue::default() };

@@ -51,32 +51,32 @@ pub(super) fn take(
         return Ok(Then::Finish(fail(reply, error)));
     }
     if let Some(errors) = parts.write_errors {
-        return write_errors(x, errors, parts.n.unwrap_or(0), error).map(Then::Finish);
+        return write_errors(x, errors, records_of(parts.n), error).map(Then::Finish);
     }
     if let Some(concern) = parts.concern_error {
         return Ok(Then::Finish(fail(concern, error)));
     }
     let one = Ok(Then::Finish(Outcome::Ok));
-    let n = parts.n.unwrap_or(0).max(0) as u32;
+    let n = records_of(parts.n);
     let found = |there: bool| Ok(Then::Finish(if there { Outcome::Ok } else { Outcome::NotFound }));
     match x.request.verb {
         Verb::Command | Verb::Topology => one,
         Verb::Insert => {
-            x.records += n;
+            x.records = x.records.saturating_add(n);
             one
         }
         Verb::Update | Verb::Delete => {
-            x.records += n;
+            x.records = x.records.saturating_add(n);
             found(n > 0 || parts.upserted)
         }
         Verb::Read | Verb::Scan => cursor(content, x, command, &parts),
         Verb::Document => match &content.shapes()[usize::from(x.request.shape)].action {
             Action::Insert { .. } => {
-                x.records += n;
+                x.records = x.records.saturating_add(n);
                 one
             }
             action @ (Action::Update { .. } | Action::Delete { .. }) => {
-                x.records += n;
+                x.records = x.records.saturating_add(n);
                 found(n > 0 || parts.upserted || !action.means_one())
             }
             Action::FindAndModify { .. } => {
@@ -96,6 +96,11 @@ pub(super) fn take(
     }
 }
 
+/// The number of records that a server says it has written: any number, of a server that cannot be trusted.
+fn records_of(n: Option<i64>) -> u32 {
+    u32::try_from(n.unwrap_or(0).max(0)).unwrap_or(u32::MAX)
+}
+
 /// Returns whether a command was carried out as a whole: of its statements some may have failed all the same.
 pub(super) fn is_done(reply: &[u8]) -> bool {
     is_ok(bson::find_element(reply, "ok")) && bson::find_element(reply, "writeConcernError").is_none()
@@ -112,11 +117,11 @@ pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
 fn write_errors(
     x: &mut MongoExchange,
     errors: &[u8],
-    n: i64,
+    n: u32,
     error: &mut String,
 ) -> Result<Outcome, NotBson> {
     let mut first = Outcome::ServerError;
-    x.records += n.max(0) as u32;
+    x.records = x.records.saturating_add(n);
     for (number, element) in bson::read_elements(errors)?.enumerate() {
         let document = element?.as_document().ok_or(NotBson)?;
         let outcome = if number == 0 {
@@ -200,4 +205,15 @@ fn look(content: &dyn Content, x: &mut MongoExchange, document: &[u8], watched: 
         x.verified = Some(if good { Outcome::Ok } else { Outcome::Mismatch });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_say_any_number() {
+        let said = [None, Some(-5), Some(7), Some(1 << 40), Some(i64::MAX)];
+        assert_eq!(said.map(records_of), [0, 0, 7, u32::MAX, u32::MAX]);
+    }
 }

@@ -25,7 +25,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek_arrival()) else {
                 return;
             };
-            let intended = self.clock.epoch_ns + due;
+            let intended = self.clock.epoch_ns.saturating_add(due);
             if index >= self.dispatcher.index_end || intended >= self.clock.end_ns || intended > now {
                 return;
             }

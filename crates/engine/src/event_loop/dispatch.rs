@@ -90,7 +90,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let Some((index, due)) = self.dispatcher.schedule.as_ref().map(|s| s.peek_arrival()) else {
                 return;
             };
-            let intended = self.clock.epoch_ns + due;
+            let intended = self.clock.epoch_ns.saturating_add(due);
             if intended >= self.clock.end_ns {
                 return self.time_is_over(now, self.clock.end_ns);
             }
@@ -142,7 +142,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let Some(due) = &mut self.dispatcher.due else { return };
         loop {
             let (index, at) = due.peek_arrival();
-            if self.clock.epoch_ns + at >= until_ns || index >= self.dispatcher.index_end {
+            if self.clock.epoch_ns.saturating_add(at) >= until_ns || index >= self.dispatcher.index_end {
                 break;
             }
             due.advance_arrival();
@@ -207,11 +207,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             };
             // One of the warm-up is counted by no outcome.
-            if outcome == Outcome::Dropped && self.clock.epoch_ns + due >= self.clock.measure_ns {
+            if outcome == Outcome::Dropped && self.clock.epoch_ns.saturating_add(due) >= self.clock.measure_ns
+            {
                 self.recorder.now.undrained += 1;
             }
             self.dispatcher.advance_schedule();
-            self.drop_arrival(index, self.clock.epoch_ns + due, outcome);
+            self.drop_arrival(index, self.clock.epoch_ns.saturating_add(due), outcome);
         }
     }
 }

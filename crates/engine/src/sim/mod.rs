@@ -75,6 +75,8 @@ impl SimServer {
         let grown = (1.0 + self.options.growth * now_ns as f64 / 1e9).max(0.1);
         let service =
             if self.options.growth == 0.0 { service } else { (service as f64 * grown).round() as u64 };
+        // A reply that takes no time would leave before a stall that its request came in.
+        let service = service.max(1);
         self.served += 1;
         let now = self.working(now_ns);
         let begin = match self.free.pop() {

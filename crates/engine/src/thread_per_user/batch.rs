@@ -27,7 +27,7 @@ impl Users {
                 }
                 Some(schedule) => {
                     let due = schedule.lock().unwrap_or_else(PoisonError::into_inner).peek_arrival().1;
-                    if self.epoch_ns + due > monotonic_ns() {
+                    if self.epoch_ns.saturating_add(due) > monotonic_ns() {
                         return;
                     }
                     self.next_arrival(user, schedule, free_ns)

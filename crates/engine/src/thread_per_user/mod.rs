@@ -397,7 +397,7 @@ impl Users {
             let (index, intended_ns) = {
                 let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
                 let (index, due) = schedule.peek_arrival();
-                let intended = self.epoch_ns + due;
+                let intended = self.epoch_ns.saturating_add(due);
                 let stopped = self.stopping() && intended > monotonic_ns();
                 if index >= self.index_end || intended >= self.end_ns || stopped {
                     if let Some(end_ns) = schedule.end_due_ns() {

@@ -5,7 +5,7 @@ use crate::remote::worker::member::WorkerEvent;
 use crate::remote::worker::pool::WorkerPool;
 use crate::remote::worker::pool_error::WorkerPoolError;
 use dyno_engine::{Control, Second};
-use dyno_record::Totals;
+use dyno_record::{Scale, Totals};
 use dyno_session::collection_stats::WorkerPart;
 use dyno_session::parts::Seconds;
 use dyno_types::sync::held;
@@ -21,6 +21,12 @@ fn given_up(told: Option<Instant>, now: Instant) -> bool {
     told.is_some_and(|told| now.duration_since(told) > GIVEN_UP)
 }
 
+/// Returns whether totals count as many metrics as the first ones did, in the same unit: others cannot be merged.
+fn is_alike(form: &mut Option<(usize, Scale)>, totals: &Totals) -> bool {
+    let own = (totals.outcomes.len(), totals.slot_scale());
+    *form.get_or_insert(own) == own
+}
+
 impl WorkerPool {
     /// Takes seconds until every worker that takes part has ended.
     pub(super) fn gather(
@@ -30,6 +36,7 @@ impl WorkerPool {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Vec<Option<PhaseDone>>, WorkerPoolError> {
         let mut seconds = Seconds::new(self.members.len());
+        let mut form = None;
         let mut done: Vec<Option<PhaseDone>> = vec![None; self.members.len()];
         let mut open = active.to_vec();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
@@ -47,6 +54,14 @@ impl WorkerPool {
         while !open.is_empty() {
             match held(&self.told).recv_timeout(Duration::from_millis(50)) {
                 Ok((worker, WorkerEvent::Second(packed))) if open.contains(&worker) => match packed.open() {
+                    Ok(second) if !is_alike(&mut form, &second.totals) => {
+                        lose(
+                            worker,
+                            "its seconds count other things than those before",
+                            &mut seconds,
+                            &mut open,
+                        );
+                    }
                     Ok(second) => {
                         if !second.warmup {
                             match &mut own[worker] {
