@@ -4,7 +4,7 @@
 //! did the same thing: whatever shapes the load must be equal, no run may be counted twice, and their measured phases
 //! must overlap (or, with `--sequential`, be repetitions). The verdict is the worst of theirs, with all reasons.
 
-use crate::compare::what_was_run;
+use crate::compare::{RunTrait, RunTraits, differ, what_was_run};
 use crate::options::MergeArgs;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::summary::{exit_of, show};
@@ -15,7 +15,6 @@ use dyno_report::summary::SummaryExtras;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};
 use dyno_types::units::ShownLatency;
-use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
 /// have, and what they write.
@@ -147,28 +146,25 @@ fn alike(one: &MergedRun, other: &MergedRun) -> Result<(), Failure> {
     let mut keys: Vec<&String> = mine.keys().chain(theirs.keys()).collect();
     // The kind of load says more than what follows from it.
     keys.sort_by_key(|key| *key != "loop");
-    if let Some(key) = keys.into_iter().find(|key| mine.get(*key) != theirs.get(*key)) {
-        let value =
-            |all: &BTreeMap<String, String>| all.get(key).map_or("not set", String::as_str).to_owned();
-        return refuse(format!(
-            "{key} is {} and {}: runs that apply different loads have no common figures",
-            value(&mine),
-            value(&theirs)
-        ));
+    let different = keys.into_iter().find_map(|key| Some((key, differ(key, (&mine, &theirs), "not set")?)));
+    if let Some((key, (one, other))) = different {
+        let words = "runs that apply different loads have no common figures";
+        return refuse(format!("{key} is {one} and {other}: {words}"));
     }
     Ok(())
 }
 
 /// Everything that shaped a run: its settings but those that each load generator has of its own, its loop, and what it ran
 /// against.
-fn shape(dir: &RunDir) -> BTreeMap<String, String> {
+fn shape(dir: &RunDir) -> RunTraits {
     let mut shape = what_was_run(&dir.run);
     // Each of them watches what it likes.
     let is_apart = |key: &str| key.starts_with("database: ") || key.starts_with("monitors.");
     shape.retain(|key, _| !is_apart(key) && !OWN.contains(&key.as_str()));
     let measured = dir.summary.iter().flat_map(|summary| &summary.phases).find(|p| p.name == "measure");
     if let Some(phase) = measured {
-        shape.insert("loop".into(), if phase.offered.is_some() { "open" } else { "closed" }.into());
+        let how = if phase.offered.is_some() { "open" } else { "closed" };
+        shape.insert("loop".into(), RunTrait::chosen(how));
     }
     shape
 }

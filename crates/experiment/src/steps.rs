@@ -8,6 +8,7 @@ use crate::one::OneRun;
 use crate::series::SuccessSeries;
 use crate::traces::Traces;
 use dyno_analysis::Condition;
+use dyno_config::experiment::recorded::recorded_values;
 use dyno_config::experiment::traces::TracedPhase;
 use dyno_config::experiment::{Experiment, Strategy};
 use dyno_config::tree::Node;
@@ -25,6 +26,19 @@ use dyno_types::{RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+
+/// Keys of an experiment whose defaults shape a run; the others say which runs there are, or what is done around them.
+const SHAPING: [&str; 6] = ["client.", "monitors.", "phases.", "seed", "server.", "workload."];
+
+/// Values that the file leaves open, as settings of a run: with them two runs can be compared whatever was said of either.
+fn defaults(said: &Node, spec: &Experiment) -> Result<Vec<Setting>, Failed> {
+    let all = recorded_values(said, spec).map_err(|e| Failed::other(e.to_string()))?;
+    let shapes = |key: &str| SHAPING.iter().any(|prefix| key.starts_with(prefix));
+    let is_empty = |value: &str| matches!(value, "" | "[]" | "{}");
+    let chosen =
+        all.into_iter().filter(|one| one.source.is_none() && shapes(&one.key) && !is_empty(&one.value));
+    Ok(chosen.map(|one| Setting { key: one.key, value: one.value, source: "default".into() }).collect())
+}
 
 impl OneRun<'_> {
     pub(super) fn session_plan(
@@ -68,6 +82,7 @@ impl OneRun<'_> {
             value: value.clone(),
             source: origin.to_string(),
         }));
+        settings.extend(defaults(shown, &self.cell.spec)?);
         let own = work.settings();
         settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
         let directory = RunDirectory { path: dir, settings, facts, scale: Scale::Ns64 };

@@ -1,10 +1,9 @@
 //! Directories into groups of runs that are repetitions of each other.
 
-use super::settings::what;
+use super::settings::{RunTrait, RunTraits, differ, what};
 use dyno_frontend::exit::Failure;
 use dyno_rundir::schema::{Claim, Reason, Trust, Verdict};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Runs of the same thing.
@@ -258,11 +257,12 @@ fn last_part(key: &str) -> &str {
 }
 
 /// Describes what was run, and in which loop.
-fn shape(run: &RunDir) -> BTreeMap<String, String> {
+fn shape(run: &RunDir) -> RunTraits {
     let mut all = what(&run.run);
     let measured = run.summary.iter().flat_map(|summary| &summary.phases).find(|p| p.name == "measure");
     if let Some(phase) = measured {
-        all.insert("loop".into(), if phase.offered.is_some() { "open" } else { "closed" }.into());
+        let how = if phase.offered.is_some() { "open" } else { "closed" };
+        all.insert("loop".into(), RunTrait::chosen(how));
     }
     all
 }
@@ -283,18 +283,12 @@ fn other_question(first: &Group, second: &Group) -> Option<String> {
     })
 }
 
-fn differences(
-    one: &BTreeMap<String, String>,
-    other: &BTreeMap<String, String>,
-) -> Vec<(String, String, String)> {
+fn differences(one: &RunTraits, other: &RunTraits) -> Vec<(String, String, String)> {
     let mut keys: Vec<&String> = one.keys().chain(other.keys()).collect();
     keys.sort();
     keys.dedup();
-    let value = |all: &BTreeMap<String, String>, key: &str| all.get(key).cloned().unwrap_or("-".into());
-    keys.into_iter()
-        .map(|key| (key.clone(), value(one, key), value(other, key)))
-        .filter(|(_, one, other)| one != other)
-        .collect()
+    let of = |key: &String| differ(key, (one, other), "-").map(|(one, other)| (key.clone(), one, other));
+    keys.into_iter().filter_map(of).collect()
 }
 
 /// Facts of the environment that differ between the first runs of two groups.

@@ -12,6 +12,7 @@ use dyno_report::comparison::{ComparedFigure, Responses};
 use dyno_report::worth;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase};
+use dyno_types::metric::CLEANUP;
 
 /// Percentiles that are compared, where enough samples support them.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (95.0, "p95"), (99.0, "p99"), (99.9, "p99.9")];
@@ -226,7 +227,7 @@ fn metrics(group: &Group) -> Vec<String> {
         let used = phase
             .metrics
             .iter()
-            .filter(|metric| metric.arrival_response().is_some() && metric.name != "CLEANUP");
+            .filter(|metric| metric.arrival_response().is_some() && metric.name != CLEANUP);
         used.map(|metric| metric.name.clone()).collect()
     })
 }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub use args::CompareArgs;
 pub use history::{HistoryArgs, history};
-pub use settings::what as what_was_run;
+pub use settings::{RunTrait, RunTraits, differ, what as what_was_run};
 
 /// `dyno compare`.
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {

@@ -2,6 +2,7 @@
 
 use dyno_config::settings::DRAWN;
 use dyno_rundir::schema::Run;
+use dyno_types::units::{parse_count, parse_duration_ns};
 use std::collections::BTreeMap;
 
 /// Settings that say when and where, not what. Which run has loaded the records is no difference.
@@ -21,21 +22,65 @@ const PLACES: [&str; 10] = [
 /// Ends of facts that were measured: they differ from run to run.
 const MEASURED: [&str; 2] = [".memory_by_node", ".start_skew"];
 
+/// A setting or a fact of a run.
+#[derive(Clone, Debug)]
+pub struct RunTrait {
+    /// Value.
+    pub value: String,
+    /// True if it is what dyno does where no user has chosen.
+    pub is_default: bool,
+}
+
+impl RunTrait {
+    /// A value that was chosen, or found.
+    pub fn chosen(value: impl Into<String>) -> Self {
+        RunTrait { value: value.into(), is_default: false }
+    }
+}
+
+/// Settings and facts of a run, by name.
+pub type RunTraits = BTreeMap<String, RunTrait>;
+
+/// Returns the two values of a name if they differ, `absent` for none. A default that the other run has not recorded is no
+/// difference: an older dyno did not record them all.
+pub fn differ(key: &str, (one, other): (&RunTraits, &RunTraits), absent: &str) -> Option<(String, String)> {
+    let (one, other) = (one.get(key), other.get(key));
+    let is_same = match (one, other) {
+        (Some(one), Some(other)) => is_same_value(&one.value, &other.value),
+        (Some(only), None) | (None, Some(only)) => only.is_default,
+        (None, None) => true,
+    };
+    let shown = |side: Option<&RunTrait>| side.map_or(absent, |side| side.value.as_str()).to_owned();
+    (!is_same).then(|| (shown(one), shown(other)))
+}
+
+/// Returns whether two values are the same, however they were typed: `60s` is `1m`, `10k` is `10000`.
+fn is_same_value(one: &str, other: &str) -> bool {
+    let has_unit = |text: &str| text.ends_with(|c: char| c.is_ascii_alphabetic());
+    let duration = |text: &str| parse_duration_ns(text, 1).ok().filter(|_| has_unit(text));
+    let count = |text: &str| parse_count(text).ok();
+    let equal = |one: Option<u64>, other: Option<u64>| one.is_some() && one == other;
+    one == other || equal(duration(one), duration(other)) || equal(count(one), count(other))
+}
+
 /// Settings and facts of a run.
-pub fn what(run: &Run) -> BTreeMap<String, String> {
+pub fn what(run: &Run) -> RunTraits {
     let chosen = run.settings.iter().filter(|setting| setting.source != DRAWN);
-    let settings = chosen.map(|setting| (setting.key.clone(), setting.value.clone()));
+    let settings = chosen.map(|setting| {
+        let is_default = setting.source == "default";
+        (setting.key.clone(), RunTrait { value: setting.value.clone(), is_default })
+    });
     let kept = run.facts.iter().filter(|(name, _)| !MEASURED.iter().any(|end| name.ends_with(end)));
     let servers = servers(run.facts.keys().map(String::as_str));
     let facts = kept.map(|(name, value)| {
         (
             format!("database: {}", without_ports(name, &servers)),
-            without_place(&without_ports(value, &servers)),
+            RunTrait::chosen(without_place(&without_ports(value, &servers))),
         )
     });
     let options = target_options(&run.target)
-        .map(|(key, value)| (key, without_place(&without_ports(&value, &servers))));
-    let database = std::iter::once(("database".to_owned(), run.database.clone()));
+        .map(|(key, value)| (key, RunTrait::chosen(without_place(&without_ports(&value, &servers)))));
+    let database = std::iter::once(("database".to_owned(), RunTrait::chosen(&run.database)));
     settings
         .chain(options)
         .chain(facts)
@@ -108,6 +153,29 @@ fn without_place(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_default_that_was_not_recorded_is_no_difference() {
+        let traits = |value: &str, is_default| {
+            RunTraits::from([("users".to_owned(), RunTrait { value: value.to_owned(), is_default })])
+        };
+        let (default, chosen, older) = (traits("16", true), traits("16", false), RunTraits::new());
+        let of = |one, other| differ("users", (one, other), "-");
+        assert_eq!((of(&default, &chosen), of(&default, &older), of(&older, &older)), (None, None, None));
+        assert_eq!(of(&older, &chosen), Some(("-".into(), "16".into())));
+        for (one, other, is_same) in [
+            ("60s", "1m", true),
+            ("1M", "1000000", true),
+            ("1m", "1M", false),
+            ("5", "5s", false),
+            ("a", "b", false),
+        ] {
+            let sides = (traits(one, false), traits(other, true));
+            assert_eq!(differ("users", (&sides.0, &sides.1), "-").is_none(), is_same, "{one} {other}");
+        }
+        let other = traits("4", false);
+        assert_eq!(of(&default, &other), Some(("16".into(), "4".into())));
+    }
 
     #[test]
     fn options_of_the_target_are_settings() {
