@@ -44,7 +44,7 @@ const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
 fn configure(spec: &ServerSpec, node: &ServerNode, version: &str) -> Result<LaunchConfig, LocalError> {
     refuse_reserved(spec, &RESERVED)?;
     if let Some(absence) = spec.kind.server_rules().absences(spec, version).into_iter().next() {
-        return Err(LocalError::Refused(absence.to_string()));
+        return Err(LocalError::refuse("", absence.to_string()));
     }
     if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
         return beside(spec, node, part);
@@ -60,7 +60,10 @@ fn configure(spec: &ServerSpec, node: &ServerNode, version: &str) -> Result<Laun
         (Some(cache), _) if has_small_cache(spec) => {
             if spec.options.contains_key(CONFIG_STRING) {
                 let words = "cache: sizes below 256MiB are set by it; say cache_size there, or leave it out";
-                return Err(LocalError::Refused(format!("options.{CONFIG_STRING}: {words}")));
+                return Err(LocalError::refuse(
+                    format!("options.{CONFIG_STRING}"),
+                    format!("options.{CONFIG_STRING}: {words}"),
+                ));
             }
             add(CONFIG_STRING, text(&format!("cache_size={}", cache.0)));
         }
@@ -155,7 +158,12 @@ enum ConfigNode {
 fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
     let mut root = BTreeMap::new();
     for (key, value) in keys {
-        let clash = || LocalError::Refused(format!("options.{key}: another key is above or below it"));
+        let clash = || {
+            LocalError::refuse(
+                format!("options.{key}"),
+                format!("options.{key}: another key is above or below it"),
+            )
+        };
         let mut map = &mut root;
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or_default();

@@ -70,12 +70,18 @@ fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, Local
     }
     for (key, value) in &spec.options {
         if key.is_empty() || key.contains(char::is_whitespace) {
-            return Err(LocalError::Refused(format!("options.{key:?}: is no name of a setting")));
+            return Err(LocalError::refuse(
+                format!("options.{key}"),
+                format!("options.{key:?}: is no name of a setting"),
+            ));
         }
         // As it would stand in redis.conf, where `60 1` is two arguments; a password is one, whatever is in it.
         let word = word_of(value);
         if word.contains(['\n', '\r']) {
-            return Err(LocalError::Refused(format!("options.{key}: a value is one line")));
+            return Err(LocalError::refuse(
+                format!("options.{key}"),
+                format!("options.{key}: a value is one line"),
+            ));
         }
         let whole = word.is_empty() || ["requirepass", "masterauth"].contains(&key.as_str());
         text += &format!("{key} {}\n", if whole { quoted(&word) } else { word });

@@ -198,9 +198,10 @@ pub fn join_query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &str)
 pub fn refuse_reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalError> {
     let found = keys.iter().find(|(key, _)| spec.options.contains_key(*key));
     match found {
-        Some((key, instead)) => {
-            Err(LocalError::Refused(format!("options.{key}: dyno sets it; use {instead}")))
-        }
+        Some((key, instead)) => Err(LocalError::refuse(
+            format!("options.{key}"),
+            format!("options.{key}: dyno sets it; use {instead}"),
+        )),
         None => Ok(()),
     }
 }

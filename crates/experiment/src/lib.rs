@@ -428,7 +428,9 @@ impl CleanupReport {
     fn take(&mut self, ended: Result<Option<String>, LocalError>) {
         match ended {
             Ok(done) => self.done.extend(done),
-            Err(LocalError::Untrusted(why) | LocalError::Refused(why)) => self.refused.push(why),
+            Err(error @ (LocalError::Untrusted(_) | LocalError::Refused(_))) => {
+                self.refused.push(error.to_string());
+            }
             Err(error) => self.failed.push(error.to_string()),
         }
     }
@@ -436,7 +438,8 @@ impl CleanupReport {
 
 /// Removes the objects of a journal with the program and the credentials of the experiment itself.
 fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
-    let refused = |why: String| LocalError::Refused(format!("{}: {why}", journal.display()));
+    let place = || journal.display().to_string();
+    let refused = |why: String| LocalError::refuse(place(), format!("{}: {why}", journal.display()));
     trusted::check_directory(path)?;
     if !registry::has_path(&Machine::default(), journal) {
         let why = "is not in the list of journals that your dyno has begun on this host, so that nothing in a cluster is removed";

@@ -321,8 +321,9 @@ fn wanted(limits: &Limits, devices: &[String]) -> Result<Vec<&'static str>, Loca
     }
     if limits.has_io() {
         if devices.is_empty() {
-            return Err(LocalError::Refused(
-                "limits: the data lie on no block device whose I/O can be limited".into(),
+            return Err(LocalError::refuse(
+                "limits",
+                "limits: the data lie on no block device whose I/O can be limited",
             ));
         }
         wanted.push("io");

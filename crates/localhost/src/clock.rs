@@ -117,9 +117,12 @@ pub fn confirm_loaded(machine: &Machine, pid: u32, name: &str) -> Result<(), Loc
     let maps = fs::read_to_string(&path).map_err(|e| LocalError::failed_step(path.display(), e))?;
     match maps.contains("libfaketime") {
         true => Ok(()),
-        false => Err(LocalError::Refused(format!(
-            "{name}: its clock cannot be stepped: it has not loaded libfaketime, as programs do that are linked statically"
-        ))),
+        false => Err(LocalError::refuse(
+            name,
+            format!(
+                "{name}: its clock cannot be stepped: it has not loaded libfaketime, as programs do that are linked statically"
+            ),
+        )),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of servers on this host.
 
+use dyno_types::{RefusalCode, Refused};
 use std::process::ExitStatus;
 use std::{error, fmt, io};
 
@@ -10,8 +11,8 @@ pub type Cause = Box<dyn error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// Invalid configuration, or not possible on this machine.
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// A file that is to be obeyed is not the caller's own, or says what no dyno has written. Nothing of it was done.
     #[error("{0}")]
     Untrusted(String),
@@ -46,6 +47,11 @@ pub enum LocalError {
 }
 
 impl LocalError {
+    /// A value that cannot be used: the key or the file it belongs to, and the whole message.
+    pub fn refuse(place: impl Into<String>, text: impl Into<String>) -> Self {
+        LocalError::Refused(Refused::new(RefusalCode::BadValue, place, text))
+    }
+
     /// A step that failed, and what the system says about it.
     pub fn failed_step(step: impl fmt::Display, why: impl Into<Cause>) -> Self {
         LocalError::Step { step: step.to_string(), source: why.into() }

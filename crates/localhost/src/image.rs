@@ -45,7 +45,10 @@ pub fn mount_image(
         let file = folder.join(format!("image-{number}"));
         let failed = |e: std::io::Error| LocalError::failed_step(file.display(), e);
         if file.exists() {
-            return Err(LocalError::Refused(format!("{}: is there already", file.display())));
+            return Err(LocalError::refuse(
+                file.display().to_string(),
+                format!("{}: is there already", file.display()),
+            ));
         }
         journal.note_action(Undo::File { path: file.clone() })?;
         fs::File::create_new(&file).and_then(|new| new.set_len(spec.size.0)).map_err(failed)?;
@@ -77,12 +80,15 @@ fn room(folder: &Path, spec: &ImageSpec) -> Result<(), LocalError> {
     let free = free.f_bavail.saturating_mul(free.f_frsize);
     let wanted = spec.size.0.saturating_mul(u64::from(spec.members));
     if wanted > free {
-        return Err(LocalError::Refused(format!(
-            "data.image: {} MiB do not fit into {}, which has {} MiB free",
-            wanted >> 20,
-            folder.display(),
-            free >> 20
-        )));
+        return Err(LocalError::refuse(
+            "data.image",
+            format!(
+                "data.image: {} MiB do not fit into {}, which has {} MiB free",
+                wanted >> 20,
+                folder.display(),
+                free >> 20
+            ),
+        ));
     }
     Ok(())
 }

@@ -194,7 +194,9 @@ fn mark(path: &Path) -> Option<PathBuf> {
 
 /// Marks what is about to be made.
 pub(crate) fn set_mark(path: &Path, id: &str) -> Result<(), LocalError> {
-    let mark = mark(path).ok_or_else(|| LocalError::Refused(format!("{}: has no name", path.display())))?;
+    let mark = mark(path).ok_or_else(|| {
+        LocalError::refuse(path.display().to_string(), format!("{}: has no name", path.display()))
+    })?;
     trusted::write(&mark, id.as_bytes()).map_err(|e| LocalError::failed_step(mark.display(), e))
 }
 

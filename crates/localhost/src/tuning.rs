@@ -33,7 +33,7 @@ pub fn apply_settings(
     work_dir: &Path,
     go_on: bool,
 ) -> Result<Tuned, LocalError> {
-    tuning.check().map_err(|why| LocalError::Refused(format!("host.{why}")))?;
+    tuning.check().map_err(|why| LocalError::refuse("host", format!("host.{why}")))?;
     let mut tuned = Tuned { journal: Journal::open(work_dir, machine)?, lost: Vec::new() };
     for (key, files, value) in wanted(tuning, machine)? {
         let none = LocalError::NotPermitted {

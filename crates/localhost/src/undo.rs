@@ -5,7 +5,7 @@
 //! having
 //! been done.
 
-mod entry;
+pub(crate) mod entry;
 
 pub use entry::Undo;
 
@@ -85,10 +85,9 @@ impl Journal {
             None => (options.create_new(true).open(&path).map_err(failed)?, None),
         };
         if before.as_ref().is_some_and(|found| !found.pending.is_empty()) {
-            return Err(LocalError::Refused(format!(
-                "{}: an earlier run has left something that must be undone first",
-                path.display()
-            )));
+            let place = path.display().to_string();
+            let text = format!("{place}: an earlier run has left something that must be undone first");
+            return Err(LocalError::refuse(place, text));
         }
         file.set_len(before.map_or(0, |found| found.whole)).map_err(failed)?;
         let id = registry::number()?;
@@ -309,10 +308,9 @@ pub fn revert_journal(path: &Path, machine: &Machine) -> Result<usize, LocalErro
         && owner != std::process::id()
         && found.is_owner_running(machine)
     {
-        return Err(LocalError::Refused(format!(
-            "{}: its dyno, process {owner}, still runs",
-            path.display()
-        )));
+        let place = path.display().to_string();
+        let text = format!("{place}: its dyno, process {owner}, still runs");
+        return Err(LocalError::refuse(place, text));
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     let directory = directory.canonicalize().map_err(|e| LocalError::failed_step(directory.display(), e))?;

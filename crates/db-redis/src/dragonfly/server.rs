@@ -54,10 +54,13 @@ fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, Local
         own.push(("proactor_threads", threads.to_string()));
         let limit = [&spec.cache, &spec.limits.memory].into_iter().flatten().map(|bytes| bytes.0).min();
         if let Some(limit) = limit.filter(|limit| *limit < threads as u64 * EACH_THREAD) {
-            return Err(LocalError::Refused(format!(
-                "cache, limits.memory: {} MiB are less than the 256 MiB that Dragonfly wants for each of {threads} threads",
-                limit >> 20
-            )));
+            return Err(LocalError::refuse(
+                "limits.memory",
+                format!(
+                    "cache, limits.memory: {} MiB are less than the 256 MiB that Dragonfly wants for each of {threads} threads",
+                    limit >> 20
+                ),
+            ));
         }
     }
     // By itself it takes four fifths of what it finds free on the host: of its limit, where that is known here.

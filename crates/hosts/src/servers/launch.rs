@@ -161,7 +161,7 @@ impl Confinement {
         machine: &Machine,
         go_on: bool,
     ) -> Result<Self, LocalError> {
-        limits.check().map_err(|why| LocalError::Refused(format!("limits.{why}")))?;
+        limits.check().map_err(|why| LocalError::refuse("limits", format!("limits.{why}")))?;
         let topology = machine.machine_topology()?;
         let ports: Vec<u16> = (0..count.max(index + 1)).map(|i| i as u16).collect();
         let plan = placement::plan_placement(placement, &topology, &ports)?.swap_remove(index);

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, LocalError> {
     match path.canonicalize() {
         Ok(path) if path.is_dir() => Ok(path),
-        Ok(_) => Err(LocalError::Refused(format!("data.path: {}: is no folder", path.display()))),
-        Err(e) => Err(LocalError::Refused(format!("data.path: {}: {e}", path.display()))),
+        Ok(_) => Err(LocalError::refuse("data.path", format!("data.path: {}: is no folder", path.display()))),
+        Err(e) => Err(LocalError::refuse("data.path", format!("data.path: {}: {e}", path.display()))),
     }
 }
 
@@ -121,15 +121,19 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
     if let Some(first) = spec.port {
         let all = (first..=u16::MAX).take(usize::from(count));
         if bus && all.clone().next_back().is_some_and(|last| last.checked_add(BUS).is_none()) {
-            return Err(LocalError::Refused(format!(
-                "server.port: the bus of a cluster has the ports {BUS} above: {first} is too high for {count} processes"
-            )));
+            return Err(LocalError::refuse(
+                "server.port",
+                format!(
+                    "server.port: the bus of a cluster has the ports {BUS} above: {first} is too high for {count} processes"
+                ),
+            ));
         }
         return match all.clone().find_map(taken) {
-            Some(port) => Err(LocalError::Refused(format!("server.port: {port} is in use"))),
-            None if all.len() < usize::from(count) => Err(LocalError::Refused(format!(
-                "server.port: {count} processes have no room from {first} on"
-            ))),
+            Some(port) => Err(LocalError::refuse("server.port", format!("server.port: {port} is in use"))),
+            None if all.len() < usize::from(count) => Err(LocalError::refuse(
+                "server.port",
+                format!("server.port: {count} processes have no room from {first} on"),
+            )),
             None => Ok(all.collect()),
         };
     }

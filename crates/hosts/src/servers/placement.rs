@@ -36,7 +36,7 @@ pub struct Plan {
 }
 
 fn refused(text: String) -> LocalError {
-    LocalError::Refused(format!("placement: {text}"))
+    LocalError::refuse("placement", format!("placement: {text}"))
 }
 
 /// The plan of each process; process i listens on `ports[i]`.
@@ -45,7 +45,7 @@ pub fn plan_placement(
     topology: &Topology,
     ports: &[u16],
 ) -> Result<Vec<Plan>, LocalError> {
-    placement.check().map_err(|why| LocalError::Refused(format!("placement.{why}")))?;
+    placement.check().map_err(|why| LocalError::refuse("placement", format!("placement.{why}")))?;
     if let Some(options) = &placement.numactl {
         let plan = custom(options, topology)?;
         return Ok(vec![plan; ports.len()]);

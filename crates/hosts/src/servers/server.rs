@@ -110,7 +110,7 @@ impl Server {
         machine: &Machine,
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
-        spec.check().map_err(|why| LocalError::Refused(format!("server.{why}")))?;
+        spec.check().map_err(|why| LocalError::refuse("server", format!("server.{why}")))?;
         let program = find_program(spec, machine)?;
         let router = find_router(spec, machine)?;
         let version = version(&program);
@@ -119,7 +119,10 @@ impl Server {
         let plans = placement::plan_placement(&spec.placement, &topology, &ports)?;
         let beyond = placement::beyond_memory(spec, &plans, &topology);
         if let Some(beyond) = beyond.as_ref().filter(|beyond| beyond.limits) {
-            return Err(LocalError::Refused(format!("server.limits.memory: {}", beyond.text)));
+            return Err(LocalError::refuse(
+                "server.limits.memory",
+                format!("server.limits.memory: {}", beyond.text),
+            ));
         }
         let work_dir = dyno_localhost::trusted::make_folder(work_dir).and_then(|()| work_dir.canonicalize());
         let work_dir = work_dir.map_err(|e| LocalError::failed_step("the server's home", e))?;
@@ -240,10 +243,9 @@ impl Server {
     /// Makes a folder that must not be there yet: whatever is in it would be removed at the end.
     fn make_folder(&mut self, folder: &Path) -> Result<(), LocalError> {
         if folder.exists() {
-            return Err(LocalError::Refused(format!(
-                "{}: is there already; dyno removes its data at the end",
-                folder.display()
-            )));
+            let place = folder.display().to_string();
+            let text = format!("{place}: is there already; dyno removes its data at the end");
+            return Err(LocalError::refuse(place, text));
         }
         self.journal.note_action(Undo::Folder { path: folder.to_owned() })?;
         fs::create_dir(folder).map_err(|e| LocalError::failed_step(folder.display(), e))
@@ -372,10 +374,8 @@ impl Server {
     pub fn restore_snapshot(&mut self) -> Result<(), LocalError> {
         self.may_copy()?;
         if let Some(member) = self.members.iter().find(|member| !copy_of(&member.node).exists()) {
-            return Err(LocalError::Refused(format!(
-                "{}: there is no snapshot to be restored",
-                member.node.name
-            )));
+            let text = format!("{}: there is no snapshot to be restored", member.node.name);
+            return Err(LocalError::refuse("data.snapshot", text));
         }
         tracing::info!("the copy of the servers' data is put back: they stop and start again");
         self.end_all(false)?;
@@ -391,7 +391,7 @@ impl Server {
     fn may_copy(&self) -> Result<(), LocalError> {
         match self.spec.data.snapshot {
             true => Ok(()),
-            false => Err(LocalError::Refused("data.snapshot is not asked for".into())),
+            false => Err(LocalError::refuse("data.snapshot", "data.snapshot is not asked for")),
         }
     }
 

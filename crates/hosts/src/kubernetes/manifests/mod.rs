@@ -106,8 +106,7 @@ pub fn run_manifests(
     let mut job = job(asked, name, (&asked.workers, asked.worker_pods, "w"));
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
-        let given = crate::kubernetes::replace::read(Path::new(folder))
-            .map_err(|refused| LocalError::Refused(refused.to_string()))?;
+        let given = crate::kubernetes::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
         given.take_place(name, &mut job, &mut others);
         warnings = given.warnings;
     }
