@@ -3,7 +3,7 @@
 //! entry names what dyno makes, where dyno makes it.
 
 use crate::machine::Machine;
-use crate::undo::Undo;
+use crate::undo::entry::Undo;
 use crate::{clock, process, registry, settings};
 use std::path::{Component, Path, PathBuf};
 

@@ -12,6 +12,7 @@ from ._extras import pandas
 from ._merge import answer
 from ._options import words
 from ._run import Run
+from ._shapes import conclusion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,15 +69,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return _html.comparison(self)
-
-
-def conclusion(figure: dict[str, Any]) -> tuple[str, int | None]:
-    """Conclusion in one word, and how many more runs a side are needed if it is unclear."""
-    found = figure["conclusion"]
-    if isinstance(found, dict):
-        ((word, more),) = found.items()
-        return word, more or None
-    return found, None
 
 
 def compare(a: Side, b: Side | None = None, *more: Side, program: str | os.PathLike[str] | None = None, **options: Any) -> Comparison:

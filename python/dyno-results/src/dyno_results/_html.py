@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ._compare import Comparison
-    from ._experiment import Experiment
-    from ._result import Result
+from ._shapes import ComparisonShape, ExperimentShape, ResultShape, conclusion
 
 #: Colours of dyno's pages, readable on light and dark.
 _COLOURS = {"valid": "#00694d", "suspect": "#8a5300", "invalid": "#b03a00"}
@@ -58,7 +55,7 @@ def table(head: list[str], rows: list[list[str]], left: int) -> str:
     return f'<table style="margin:.4em 0;border-collapse:collapse"><tr>{heads}</tr>{body}</table>{more}'
 
 
-def card(result: Result) -> str:
+def card(result: ResultShape) -> str:
     """A run: verdict, throughput, thresholds, reasons, and one table of latencies."""
     title = text(result.title)
     summary, phase = result.summary_json, result.measured
@@ -95,7 +92,7 @@ def _known(value: float | None) -> float:
     return math.inf if value is None else value
 
 
-def experiment(found: Experiment) -> str:
+def experiment(found: ExperimentShape) -> str:
     """An experiment: its verdicts and a table of runs."""
     ended = found._ended
     chips = " ".join(chip(found.verdict) for _ in (1,) if found.verdict)
@@ -110,10 +107,8 @@ def experiment(found: Experiment) -> str:
     return f'<div style="{_CARD}">{head}{table(names, rows, len(names) - 1)}</div>'
 
 
-def comparison(found: Comparison) -> str:
+def comparison(found: ComparisonShape) -> str:
     """A comparison: one row for each figure."""
-    from ._compare import conclusion
-
     rows = []
     for part in found.found:
         for figure in part["figures"]:

@@ -11,11 +11,10 @@ if TYPE_CHECKING:
     import numpy
     from matplotlib.axes import Axes
 
-    from ._experiment import Experiment
-    from ._run import Run
+    from ._shapes import ExperimentShape, RunShape
 
 
-def run(result: Run, axes: Any = None) -> numpy.ndarray:
+def run(result: RunShape, axes: Any = None) -> numpy.ndarray:
     """Throughput and response times of the measured phase over time."""
     plt = pyplot()
     if axes is None:
@@ -42,7 +41,7 @@ def run(result: Run, axes: Any = None) -> numpy.ndarray:
     return axes
 
 
-def experiment(found: Experiment, x: str | None, y: str, ax: Axes | None) -> Axes:
+def experiment(found: ExperimentShape, x: str | None, y: str, ax: Axes | None) -> Axes:
     """A figure over the levels of a factor."""
     plt, pd = pyplot(), pandas()
     if x is not None and x not in found.factors:
