@@ -5,8 +5,7 @@ use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_db::copies::plan::IngestPlan;
 use dyno_db::copies::records::Records;
 use dyno_db::copies::sent::Sent;
-use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Control, End, Job, Pacing, Queue, RunError, Second, run_blocking};
+use dyno_engine::{Control, End, Job, RunError, Second, run_blocking};
 use dyno_record::{Buckets, Scale};
 use dyno_types::content::Nothing;
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession};
@@ -14,6 +13,9 @@ use dyno_workload::{Draw, Frontier, Workload};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Longest sleep until a batch is due, so that a request to stop is seen.
+const NAP: Duration = Duration::from_millis(20);
 
 /// Acknowledged batches, each with its time.
 #[derive(Clone, Debug)]
@@ -134,34 +136,23 @@ pub fn ingest(
     let own = Arc::new(Control::below_control(control));
     let begun = Instant::now();
     let result = Arc::new(Mutex::new(IngestResult::default()));
-    let store = IngestStore { database, plan: plan.clone(), control: own.clone(), result, begun };
+    let store = IngestStore { database, plan: Arc::new(plan.clone()), control: own.clone(), result, begun };
     let batches = plan.worker_share(0).div_ceil(plan.batch).saturating_mul(u64::from(plan.workers));
     let nanoseconds = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let end = End { operations: Some(batches), duration_ns: plan.duration.map(nanoseconds) };
     let workload = Arc::new(Batches(vec!["INGEST".into()]));
-    let job = Job {
-        pacing: pacing(plan),
-        // What is overdue at the end is not written: the plan says for how long.
-        queue: Queue { outlasts_end: false, ..Queue::default() },
-        ..Job::closed_loop(workload, plan.workers as usize, end)
-    };
+    let job = Job::closed_loop(workload, plan.workers as usize, end);
+    let mut next_s = 1.0;
     let mut tell = |_: Second| {
-        let done = lock(&store.result).history.acknowledged_records();
-        on_second(begun.elapsed().as_secs_f64(), done);
+        // The last part of a second is none.
+        let seconds = begun.elapsed().as_secs_f64();
+        if seconds >= next_s {
+            next_s = seconds.floor() + 1.0;
+            on_second(seconds, lock(&store.result).history.acknowledged_records());
+        }
     };
     run_blocking(job, own, &store, &mut tell)?;
     Ok(std::mem::take(&mut lock(&store.result)))
-}
-
-/// Batches are due at the plan's rate, evenly spaced; without one each follows the acknowledgement of the one before.
-fn pacing(plan: &IngestPlan) -> Pacing {
-    match plan.rate {
-        Some(rate) => Pacing::Open {
-            profile: Profile::Constant { rate: rate / plan.batch as f64 },
-            process: Process::Constant,
-        },
-        None => Pacing::Closed { think_ns: 0 },
-    }
 }
 
 fn lock(result: &Mutex<IngestResult>) -> MutexGuard<'_, IngestResult> {
@@ -172,7 +163,7 @@ fn lock(result: &Mutex<IngestResult>) -> MutexGuard<'_, IngestResult> {
 #[derive(Clone)]
 struct IngestStore {
     database: Arc<dyn ReplicatedStore>,
-    plan: IngestPlan,
+    plan: Arc<IngestPlan>,
     control: Arc<Control>,
     result: Arc<Mutex<IngestResult>>,
     begun: Instant,
@@ -217,44 +208,68 @@ impl IngestSession {
         self.error = words;
     }
 
-    /// Connects to the primary, for as long as the plan waits for one; `None` if there is none, or it is time to end.
-    fn client(&mut self) -> Option<&mut Box<dyn IngestClient>> {
-        let (plan, begun) = (self.store.plan.clone(), Instant::now());
+    /// Returns whether no batch may begin any more.
+    fn is_over(&self) -> bool {
+        let duration = self.store.plan.duration;
+        duration.is_some_and(|duration| self.store.begun.elapsed() >= duration)
+            || self.store.control.is_stopping()
+    }
+
+    /// Waits until the records from `from` on of each worker are due. The engine's open loop would drop what the database cannot
+    /// keep up with; a proof writes it late.
+    fn pace(&self, from: u64) {
+        let Some(rate) = self.store.plan.rate else { return };
+        let due_s = from as f64 * f64::from(self.store.plan.workers) / rate;
+        let due = Duration::try_from_secs_f64(due_s).unwrap_or(Duration::MAX);
+        while !self.is_over() {
+            match due.saturating_sub(self.store.begun.elapsed()) {
+                Duration::ZERO => return,
+                left => std::thread::sleep(left.min(NAP)),
+            }
+        }
+    }
+
+    /// Takes the connection to the primary, or makes one, for as long as the plan waits for a primary; `None` if there is none,
+    /// or it is time to end.
+    fn take_client(&mut self) -> Option<Box<dyn IngestClient>> {
+        let begun = Instant::now();
         while self.client.is_none() {
-            let is_over = plan.duration.is_some_and(|duration| self.store.begun.elapsed() >= duration);
-            if is_over || self.store.control.is_stopping() {
+            if self.is_over() {
+                // The engine's clock may be a little behind: it would ask again at once.
+                std::thread::sleep(Duration::from_millis(1));
                 return None;
             }
-            let database = &self.store.database;
+            let (database, plan) = (&self.store.database, &self.store.plan);
             match database.primary().and_then(|primary| database.connect(&primary, plan.patience)) {
                 Ok(client) => self.client = Some(client),
                 Err(why) => {
+                    let wait = plan.wait;
                     self.note_trouble(why.to_string());
-                    if begun.elapsed() > plan.wait {
-                        let seconds = plan.wait.as_secs();
-                        self.note_trouble(format!("given up after {seconds} s without a primary"));
+                    if begun.elapsed() > wait {
+                        self.note_trouble(format!("given up after {} s without a primary", wait.as_secs()));
+                        // There is one primary, or none for all.
                         self.store.control.stop();
                     }
                     std::thread::sleep(Duration::from_millis(50));
                 }
             }
         }
-        self.client.as_mut()
+        self.client.take()
     }
 
     fn put(&mut self, part: RecordSpan) -> Executed {
-        let (records, plan) = (self.records.clone(), self.store.plan.clone());
-        let Some(client) = self.client() else { return Executed::new(Outcome::Unreachable, 0) };
-        let outcome = client.put(&records, part, &plan);
-        let sent = client.take_sent();
-        lock(&self.store.result).sent.merge(sent);
+        let Some(mut client) = self.take_client() else { return Executed::new(Outcome::Unreachable, 0) };
+        let outcome = client.put(&self.records, part, &self.store.plan);
+        lock(&self.store.result).sent.merge(client.take_sent());
         let (status, outcome) = match outcome {
             WriteOutcome::Acknowledged(sent) => {
                 let at_ns = self.store.begun.elapsed().as_nanos() as u64;
                 let took_ns = sent.elapsed().as_nanos() as u64;
                 lock(&self.store.result).history.add_batch(at_ns, part.to - part.from, took_ns);
+                self.client = Some(client);
                 (RecordStatus::Acknowledged, Outcome::Ok)
             }
+            // Whatever the connection still says answers no request: it is not used again.
             WriteOutcome::Indeterminate(why) => {
                 self.note_trouble(why);
                 (RecordStatus::Indeterminate, Outcome::Disconnected)
@@ -264,10 +279,6 @@ impl IngestSession {
                 (RecordStatus::Failed, Outcome::ServerError)
             }
         };
-        if outcome != Outcome::Ok {
-            // Whatever the connection still says answers no request.
-            self.client = None;
-        }
         // Names are never used twice: what failed is not sent again under its name.
         self.ledger.add_records(part.worker, part.from, part.to, status);
         Executed::new(outcome, (part.to - part.from) as u32)
@@ -281,7 +292,11 @@ impl StoreSession for IngestSession {
         let (worker, from) = ((request.key % workers) as u32, request.key / workers * plan.batch);
         let to = (from + plan.batch).min(plan.worker_share(worker));
         // A worker's share may be smaller than the first one's.
-        if from >= to { Executed::new(Outcome::Ok, 0) } else { self.put(RecordSpan { worker, from, to }) }
+        if from >= to {
+            return Executed::new(Outcome::Ok, 0);
+        }
+        self.pace(from);
+        self.put(RecordSpan { worker, from, to })
     }
 
     fn last_error(&self) -> &str {
