@@ -28,14 +28,17 @@ pub fn set_program(program: Program) {
     debug_assert!(is_first, "the program is set once");
 }
 
-/// Returns the functions; without any, those of a program that has no drop-ins.
+/// The functions of a program that has no drop-ins.
+static ALONE: Program = Program {
+    read_work: |spec| dyno_session::work::read(spec),
+    continues: |_| None,
+    price: |_| None,
+    list: |folder| Err(Failure::internal(format!("{}: nothing lists it", folder.display()))),
+};
+
+/// Returns the functions; of a program that has set none, those of one without drop-ins.
 pub fn program() -> &'static Program {
-    PROGRAM.get_or_init(|| Program {
-        read_work: |spec| dyno_session::work::read(spec),
-        continues: |_| None,
-        price: |_| None,
-        list: |folder| Err(Failure::internal(format!("{}: nothing lists it", folder.display()))),
-    })
+    PROGRAM.get().unwrap_or(&ALONE)
 }
 
 /// Reads the work of an experiment, of every kind.
