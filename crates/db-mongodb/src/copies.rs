@@ -243,6 +243,10 @@ fn optime(status: &[u8], path: &str) -> Option<u64> {
 }
 
 impl ReplicatedStore for MongoSet {
+    fn keeps_documents(&self) -> bool {
+        true
+    }
+
     fn primary(&self) -> Result<String, DatabaseError> {
         self.greeted()?.primary.ok_or(NO_PRIMARY)
     }

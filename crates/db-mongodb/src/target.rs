@@ -103,10 +103,6 @@ impl Target for MongoTarget {
         )
     }
 
-    fn keeps_documents(&self) -> bool {
-        true
-    }
-
     fn open(&self, _content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
         let tls = self.0.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
         let options = Arc::new(dns::seeds(self.0.clone())?);

@@ -144,11 +144,6 @@ pub trait Target: fmt::Debug + Send + Sync {
     fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::ReplicatedStore>, Refused>> {
         None
     }
-
-    /// Returns whether documents of POCDriver's are kept as such.
-    fn keeps_documents(&self) -> bool {
-        false
-    }
 }
 
 /// Facts on one line, for the log.

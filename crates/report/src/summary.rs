@@ -12,6 +12,7 @@ use dyno_rundir::schema::{
 };
 use dyno_rundir::unit_name;
 use dyno_types::Outcome;
+use dyno_types::metric::CLEANUP;
 use dyno_types::units::{Rate, Thousands, counted};
 use std::fmt::Write as _;
 
@@ -307,7 +308,7 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
 /// One table: response times of all that was asked for, and service times where they differ.
 fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     // Closing connections says nothing about the database.
-    let metrics = || phase.metrics.iter().filter(|m| m.name != "CLEANUP");
+    let metrics = || phase.metrics.iter().filter(|m| m.name != CLEANUP);
     let failures = metrics().any(|m| m.all_response.is_some());
     let pick = |metric| if failures { Metric::arrival_response(metric) } else { metric.response.as_ref() };
     let mut rows: Vec<(String, &Latency)> = Vec::new();

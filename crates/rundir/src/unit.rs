@@ -2,20 +2,11 @@
 //!
 //! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
 
-/// The metric of a whole transaction; the others of its phase are its requests.
-const TRANSACTION: &str = "TRANSACTION";
-
-/// The metric of a bulk of several commands.
-const BULK: &str = "BULK";
-
-/// The metric of YCSB's read and update of one record, as a whole.
-pub const READ_MODIFY_WRITE: &str = "READ-MODIFY-WRITE";
-
-/// The metrics of the closed economy's transactions, which have several requests, begin with this.
-pub const TRANSACTIONAL: &str = "TX-";
+use dyno_types::metric::{BULK, CLEANUP, SCAN_PER_RECORD, TRANSACTION, VERIFY};
+pub use dyno_types::metric::{READ_MODIFY_WRITE, TRANSACTIONAL};
 
 /// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
-const DERIVED: [&str; 5] = [READ_MODIFY_WRITE, "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", BULK];
+const DERIVED: [&str; 5] = [READ_MODIFY_WRITE, VERIFY, SCAN_PER_RECORD, CLEANUP, BULK];
 
 /// Returns the name of several operations of a phase with these metrics.
 pub fn unit_name<S: AsRef<str>>(names: &[S]) -> &'static str {

@@ -14,6 +14,7 @@ pub mod document;
 pub mod driver;
 pub mod host_header;
 pub mod limits;
+pub mod metric;
 pub mod mongod;
 pub mod outcome;
 pub mod percent;

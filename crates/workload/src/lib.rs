@@ -53,6 +53,17 @@ impl Hooks {
     pub const ALL: Hooks = Hooks { scripts: true, settled: true, answered: true, resume: true };
 }
 
+/// Numbers of the metrics that the engine records beside those of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnMetrics {
+    /// Verification of what was read.
+    pub verify: Option<u16>,
+    /// A scan's time divided by its records.
+    pub scan_per_record: Option<u16>,
+    /// Closing a user's connections.
+    pub cleanup: Option<u16>,
+}
+
 /// A source of operations. One instance is shared by all load threads.
 pub trait Workload: Send + Sync {
     /// Names of everything the workload records, in the order of [`Request::metric`].
@@ -91,6 +102,11 @@ pub trait Workload: Send + Sync {
     /// The metric that covers a whole script that began with `first` (READ-MODIFY-WRITE), if it has one.
     fn script(&self, _first: &Request) -> Option<u16> {
         None
+    }
+
+    /// Numbers of the metrics that are no requests of the workload, asked once.
+    fn own_metrics(&self) -> OwnMetrics {
+        OwnMetrics::default()
     }
 
     /// An operation's request has ended; inserts are acknowledged here, failed ones too (YCSB does the same).

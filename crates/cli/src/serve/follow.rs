@@ -8,6 +8,7 @@ use dyno_frontend::run_directory::silence;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
 use dyno_rundir::{Event, series};
+use dyno_types::metric::CLEANUP;
 use serde::Serialize;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -216,7 +217,7 @@ fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mu
         let latest = rows.last().map(|row| &row.phase);
         let mut counts: std::collections::BTreeMap<&str, u64> = Default::default();
         for row in rows.iter().filter(|row| Some(&row.phase) == latest) {
-            if !["TOTAL", "CLEANUP"].contains(&row.metric.as_str()) {
+            if !["TOTAL", CLEANUP].contains(&row.metric.as_str()) {
                 *counts.entry(&row.metric).or_default() += row.ok;
             }
         }

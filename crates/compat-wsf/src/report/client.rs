@@ -5,6 +5,7 @@ use dyno_compat_ycsb::report::line::{Line, ReportNumber};
 use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_rundir::schema::{Latency, Metric, Phase};
 use dyno_types::Outcome;
+use dyno_types::metric::{CLEANUP, READ_MODIFY_WRITE};
 use std::collections::BTreeMap;
 
 /// One operation of one phase, microseconds. What the log does not say is absent, never zero.
@@ -99,7 +100,7 @@ pub fn lines(phase: &Phase) -> Vec<Line> {
 }
 
 fn has_codes(metric: &Metric) -> bool {
-    !["CLEANUP", "READ-MODIFY-WRITE"].contains(&metric.name.as_str())
+    ![CLEANUP, READ_MODIFY_WRITE].contains(&metric.name.as_str())
 }
 
 fn latencies(name: &str, latency: &Latency, out: &mut Vec<Line>) {
@@ -155,7 +156,7 @@ fn take(line: &str, half: &mut Option<Half>) {
         }
         return;
     }
-    if !["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE", "CLEANUP"].contains(&metric) {
+    if !["READ", "UPDATE", "INSERT", "SCAN", READ_MODIFY_WRITE, CLEANUP].contains(&metric) {
         return;
     }
     let at = half.operations.iter().position(|known| known.name == metric).unwrap_or_else(|| {

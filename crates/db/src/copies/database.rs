@@ -87,6 +87,11 @@ pub trait ReplicatedStore: Send + Sync {
         (plan.durability, words.to_owned())
     }
 
+    /// Returns whether records may be documents, which it keeps as such.
+    fn keeps_documents(&self) -> bool {
+        false
+    }
+
     /// Makes ready what records are written into.
     fn prepare(&self, _plan: &IngestPlan) -> Result<(), DatabaseError> {
         Ok(())

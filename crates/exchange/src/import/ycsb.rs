@@ -3,6 +3,7 @@
 use crate::import::{BadFile, Found, ImportDetails, Input, counted, hdr, latency, ycsb_status};
 use dyno_rundir::schema::{Latency, Metric, Setting};
 use dyno_types::limits::{IMPORT_COUNT, IMPORT_FIGURE};
+use dyno_types::metric::{CLEANUP, READ_MODIFY_WRITE, SCAN_PER_RECORD, VERIFY};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ impl YcsbReport {
 }
 
 /// Metrics that hold others, or no operation of the workload.
-const DERIVED: [&str; 4] = ["READ-MODIFY-WRITE", "CLEANUP", "SCAN-LATENCY-PER-RECORD", "VERIFY"];
+const DERIVED: [&str; 4] = [READ_MODIFY_WRITE, CLEANUP, SCAN_PER_RECORD, VERIFY];
 
 const REPORT: &str = "YCSB's report with [OVERALL], RunTime(ms) (text or JSON)";
 
@@ -87,7 +88,7 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
         found.unknown.push(words.into());
     }
     // Each thread cleans up once, however many were asked for.
-    if let Some(threads) = report.get("CLEANUP", "Operations").and_then(counted).filter(|count| *count > 0) {
+    if let Some(threads) = report.get(CLEANUP, "Operations").and_then(counted).filter(|count| *count > 0) {
         found.users = usize::try_from(threads).ok();
     }
     metrics(&mut found, &report, closed)?;

@@ -51,7 +51,9 @@ fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     signals::begin()?;
     let uri = secret::uri(&args.target, args.password_from.as_ref())?;
     let parsed = registry::parse(&uri)?;
-    if args.document == RecordKind::Pocdriver && !parsed.keeps_documents() {
+    let copies = parsed.copies().transpose().map_err(Failure::usage)?;
+    let keeps_documents = copies.is_some_and(|database| database.keeps_documents());
+    if args.document == RecordKind::Pocdriver && !keeps_documents {
         return Err(args.refuse("--document pocdriver: documents are kept by mongodb:// alone"));
     }
     match parsed.embedded() {

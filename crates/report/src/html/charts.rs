@@ -5,6 +5,7 @@ use crate::html::timeline::{Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
 use dyno_rundir::series::ReadRow;
 use dyno_rundir::{RunDir, unit_name};
+use dyno_types::metric::CLEANUP;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -99,7 +100,7 @@ impl Chart {
 /// Metrics in the order of their numbers of requests, the most first. Closing connections says nothing about the database.
 pub fn metrics_by_requests(rows: &[ReadRow]) -> Vec<String> {
     let mut all: Vec<(String, u64)> = Vec::new();
-    for row in rows.iter().filter(|row| !["TOTAL", "CLEANUP"].contains(&row.metric.as_str())) {
+    for row in rows.iter().filter(|row| !["TOTAL", CLEANUP].contains(&row.metric.as_str())) {
         let count = if row.phase == "measure" { row.ok + row.failed } else { 0 };
         match all.iter_mut().find(|(name, _)| *name == row.metric) {
             Some((_, sum)) => *sum += count,
@@ -253,7 +254,7 @@ pub fn phase_distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distrib
     let Some(recorded) = dir.phases.iter().find(|recorded| recorded.name == phase) else { return Vec::new() };
     let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
     let mut all = Vec::new();
-    for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != "CLEANUP") {
+    for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != CLEANUP) {
         all.extend(latency_distribution(
             &format!("{name} response"),
             &ArrivalLatency::from_response_times(&recorded.totals, number),

@@ -3,11 +3,12 @@
 use crate::markdown::entry::{Component, Entry, PhaseFigures};
 use crate::markdown::escape_markdown;
 use dyno_rundir::schema::{Latency, Phase};
+use dyno_types::metric::{CLEANUP, READ_MODIFY_WRITE};
 use dyno_types::stats;
 use std::fmt::Write as _;
 
 /// Operations in bexhoma's order; others follow by name.
-const ORDER: [&str; 5] = ["INSERT", "READ", "UPDATE", "SCAN", "READ-MODIFY-WRITE"];
+const ORDER: [&str; 5] = ["INSERT", "READ", "UPDATE", "SCAN", READ_MODIFY_WRITE];
 
 pub(super) fn format_two_decimals(value: Option<f64>) -> String {
     value.filter(|v| v.is_finite()).map_or("-".into(), |v| format!("{v:.2}"))
@@ -76,7 +77,7 @@ pub(super) enum BexhomaTable {
 
 fn sorted(operations: impl Iterator<Item = OperationFigures>) -> Vec<OperationFigures> {
     let mut all: Vec<OperationFigures> =
-        operations.filter(|(name, ok, _, failed, _)| name != "CLEANUP" && ok + failed > 0).collect();
+        operations.filter(|(name, ok, _, failed, _)| name != CLEANUP && ok + failed > 0).collect();
     let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     all.sort_by(|a, b| (place(&a.0), &a.0).cmp(&(place(&b.0), &b.0)));
     all
@@ -190,7 +191,7 @@ impl FigureRow {
         put("[OVERALL].RunTime(ms)", format_two_decimals(Some(self.seconds * 1e3)));
         let of = |name: &String| self.operations.iter().find(|operation| operation.0 == *name);
         for name in all {
-            let count = if name == "READ-MODIFY-WRITE" { "Operations" } else { "Return=OK" };
+            let count = if name == READ_MODIFY_WRITE { "Operations" } else { "Return=OK" };
             let found = of(name);
             put(
                 &format!("[{}].{count}", escape_markdown(name)),

@@ -12,12 +12,15 @@
 use super::config::{CoreConfig, ScanLengths};
 use super::content::CoreContent;
 use super::earlier::{Earlier, Worker};
+use super::operations::own_metrics;
 use super::operations::{MetricOf, Operation, asked, run_metrics};
 use super::properties::BadProperty;
 use super::requests::Chooser;
+use crate::OwnMetrics;
 use crate::distributions::{THETA, Zipfian};
 use crate::mix::Mix;
 use crate::{Draw, Frontier, Hooks, Workload};
+use dyno_types::metric::CLEANUP;
 use dyno_types::rng::{self, Keyed, Purpose, Stream};
 use dyno_types::{Content, Fields, Outcome, Request, Verb};
 use std::sync::Arc;
@@ -77,7 +80,7 @@ impl CoreWorkload {
             return Err(BadProperty::new(key, 0, "the number of records to load, above 0"));
         }
         Ok(CoreWorkload {
-            metrics: vec!["INSERT".into(), "CLEANUP".into()],
+            metrics: vec!["INSERT".into(), CLEANUP.into()],
             content: Arc::new(CoreContent::new(config)?),
             keys: Keyed::new(config.seed, Purpose::Key),
             phase: CorePhase::Load { first: config.insert_start },
@@ -245,6 +248,10 @@ impl Run {
 impl Workload for CoreWorkload {
     fn metrics(&self) -> &[String] {
         &self.metrics
+    }
+
+    fn own_metrics(&self) -> OwnMetrics {
+        own_metrics(&self.metrics)
     }
 
     fn content(&self) -> Arc<dyn Content> {

@@ -1,5 +1,8 @@
 //! The kinds of operation and the metrics they are recorded under.
 
+use crate::OwnMetrics;
+use dyno_types::metric::{CLEANUP, SCAN_PER_RECORD, VERIFY};
+
 /// Kinds of operation, in the order of their weights ([`super::config::Proportions::all_weights`]) and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -47,13 +50,20 @@ pub(super) fn run_metrics(
         }
     }
     if verifies && used[Operation::Read as usize] {
-        names.push("VERIFY".into());
+        names.push(VERIFY.into());
     }
     if used[Operation::Scan as usize] {
-        names.push("SCAN-LATENCY-PER-RECORD".into());
+        names.push(SCAN_PER_RECORD.into());
     }
-    names.push("CLEANUP".into());
+    names.push(CLEANUP.into());
     (names, metric, operations)
+}
+
+/// Finds the metrics that YCSB has beside its operations, by their names.
+pub(super) fn own_metrics(metrics: &[String]) -> OwnMetrics {
+    debug_assert!(metrics.len() <= usize::from(u16::MAX), "a metric's number has 16 bits");
+    let at = |name: &str| metrics.iter().position(|metric| metric == name).map(|at| at as u16);
+    OwnMetrics { verify: at(VERIFY), scan_per_record: at(SCAN_PER_RECORD), cleanup: at(CLEANUP) }
 }
 
 /// Share of each of `count` metrics as the weights say it; a read-modify-write is a read and an update, too.

@@ -9,8 +9,11 @@
 mod bank;
 mod config;
 
+use crate::OwnMetrics;
+use crate::ycsb::operations::own_metrics;
 pub use bank::{AccountReads, Audit};
 pub use config::EconomyConfig;
+use dyno_types::metric::CLEANUP;
 
 use super::operations::{OPERATIONS, Operation};
 use super::properties::BadProperty;
@@ -50,7 +53,7 @@ impl EconomyWorkload {
     /// The load phase: index i opens account `insertstart` + i.
     pub fn load_phase(config: &EconomyConfig) -> Self {
         EconomyWorkload {
-            metrics: vec!["INSERT".into(), "CLEANUP".into()],
+            metrics: vec!["INSERT".into(), CLEANUP.into()],
             bank: Arc::new(Bank::new(config)),
             config: config.clone(),
             run: None,
@@ -74,7 +77,7 @@ impl EconomyWorkload {
         let whole = OPERATIONS.map(|(_, name)| {
             metric(format!("TX-{}", name.replace("READ-MODIFY", "READMODIFY").replace("-WRITE", "WRITE")))
         });
-        metric("CLEANUP".into());
+        metric(CLEANUP.into());
         let mut operation = vec![None; metrics.len()];
         for (kind, at) in OPERATIONS.iter().zip(whole) {
             operation[usize::from(at)] = Some(kind.0);
@@ -146,6 +149,10 @@ impl EconomyWorkload {
 impl Workload for EconomyWorkload {
     fn metrics(&self) -> &[String] {
         &self.metrics
+    }
+
+    fn own_metrics(&self) -> OwnMetrics {
+        own_metrics(&self.metrics)
     }
 
     fn content(&self) -> Arc<dyn Content> {

@@ -10,8 +10,11 @@ mod config;
 mod content;
 mod space;
 
+use crate::OwnMetrics;
+use crate::ycsb::operations::own_metrics;
 pub use config::{Downsampling, Grouping, NumberKind, TimeSeriesConfig};
 pub use content::TimeSeriesContent;
+use dyno_types::metric::CLEANUP;
 
 use super::operations::{MetricOf, Operation, run_metrics};
 use super::properties::BadProperty;
@@ -44,7 +47,7 @@ impl TimeSeriesWorkload {
     /// The load phase: index i writes the next point of user i mod users.
     pub fn load_phase(config: &TimeSeriesConfig) -> Self {
         TimeSeriesWorkload {
-            metrics: vec!["INSERT".into(), "CLEANUP".into()],
+            metrics: vec!["INSERT".into(), CLEANUP.into()],
             content: Arc::new(TimeSeriesContent::new(config)),
             run: None,
         }
@@ -83,6 +86,10 @@ impl TimeSeriesWorkload {
 impl Workload for TimeSeriesWorkload {
     fn metrics(&self) -> &[String] {
         &self.metrics
+    }
+
+    fn own_metrics(&self) -> OwnMetrics {
+        own_metrics(&self.metrics)
     }
 
     fn content(&self) -> Arc<dyn Content> {

@@ -1,0 +1,22 @@
+//! Names of metrics that are more than an operation's own: who records them and who reads them say the same.
+
+/// The metric of YCSB's read and update of one record, as a whole.
+pub const READ_MODIFY_WRITE: &str = "READ-MODIFY-WRITE";
+
+/// YCSB's verification of what was read.
+pub const VERIFY: &str = "VERIFY";
+
+/// YCSB's time of a scan divided by its records.
+pub const SCAN_PER_RECORD: &str = "SCAN-LATENCY-PER-RECORD";
+
+/// YCSB's closing of a user's connections.
+pub const CLEANUP: &str = "CLEANUP";
+
+/// The metric of a whole transaction; the others of its phase are its requests.
+pub const TRANSACTION: &str = "TRANSACTION";
+
+/// The metric of a bulk of several commands.
+pub const BULK: &str = "BULK";
+
+/// The metrics of the closed economy's transactions, which have several requests, begin with this.
+pub const TRANSACTIONAL: &str = "TX-";
