@@ -3,6 +3,7 @@
 use super::error::ScrapeError;
 use super::parse::parse;
 use crate::sample::{Sample, SampleError, Source};
+use dyno_types::secret::mask_text;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ pub struct Url {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} {problem}; expected http://host:port/metrics")]
 pub struct UrlError {
-    /// The text.
+    /// The text; secrets are masked.
     pub text: String,
     /// Error.
     #[source]
@@ -58,7 +59,7 @@ pub enum UrlProblem {
 impl Url {
     /// `http://host[:port][/path]`; without a path `/metrics`.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let bad = |problem| UrlError { text: text.to_owned(), problem };
+        let bad = |problem| UrlError { text: mask_text(text), problem };
         if text.starts_with("https:") {
             return Err(bad(UrlProblem::Tls));
         }
@@ -254,7 +255,7 @@ impl Source for PrometheusSource {
     fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
         scrape(&self.url, into).map_err(|source| {
             let Url { host, port, path } = &self.url;
-            SampleError::Scrape { url: format!("http://{host}:{port}{path}"), source }
+            SampleError::Scrape { url: mask_text(&format!("http://{host}:{port}{path}")), source }
         })
     }
 
@@ -320,6 +321,12 @@ mod tests {
         assert_eq!(url("http://h/a?b=c"), expected("h", 80, "/a?b=c"));
         assert_eq!(url("http://[::1]:1/"), expected("[::1]", 1, "/metrics"));
         assert_eq!(url("http://[::1]"), expected("[::1]", 80, "/metrics"));
+        let login = url("http://u:hidden@h/m?token=hidden").unwrap_err().to_string();
+        assert!(login.contains("http://u:***@h/m?token=***"), "{login}");
+        let nothing = Url::parse("http://127.0.0.1:1/m?token=hidden").unwrap();
+        let unread =
+            PrometheusSource::new("x", nothing).sample(&mut Sample::default()).unwrap_err().to_string();
+        assert!(unread.starts_with("http://127.0.0.1:1/m?token=***: "), "{unread}");
         for text in ["https://h", "h:9121", "http://", "http://h:x", "http://u:p@h", "http://h/a b"] {
             assert!(url(text).is_err(), "{text}");
         }
