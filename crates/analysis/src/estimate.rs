@@ -1,7 +1,7 @@
 //! Figures of blocks, how sure they are, and whether they lie below a limit.
 //!
 //! A figure is a ratio: what was counted in all blocks by the operations of all blocks. Its error follows from the blocks'
-//! d_b = k_b - ratio x n_b, whose neighbours may be alike ([`steady_mean`]), and is never less than that of independent
+//! d_b = k_b - ratio x n_b, whose neighbours may be alike (`steady_mean`), and is never less than that of independent
 //! operations. A percentile's is that of the share beyond it, carried over to the times (Woodruff 1952; Heidelberger and Lewis
 //! 1984).
 
@@ -146,7 +146,7 @@ impl RatioEstimate {
         }
     }
 
-    /// Distance of the figure below a limit; see [`Estimate::margin`].
+    /// Distance of the figure below a limit.
     pub(crate) fn distance_below(&self, limit: f64) -> Option<f64> {
         self.margin(&self.blocks, &self.blocks, limit, false)
     }

@@ -278,13 +278,14 @@ pub struct Results {
     line: Option<Vec<u8>>,
 }
 
-impl Results {
-    /// With an empty buffer.
-    pub fn new() -> Self {
+impl Default for Results {
+    fn default() -> Self {
         let line = stdout().is_terminal().then(Vec::new);
         Results { out: BufWriter::with_capacity(1 << 16, stdout()), line }
     }
+}
 
+impl Results {
     fn show_line(&mut self) -> io::Result<()> {
         let Some(line) = self.line.as_mut().map(std::mem::take) else { return Ok(()) };
         self.out.write_all(shown(&String::from_utf8_lossy(&line)).as_bytes())

@@ -119,7 +119,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
             terminal::note(&format!("{}: {} bytes", path.display(), bytes.len()));
         }
         None => {
-            let mut out = terminal::Results::new();
+            let mut out = terminal::Results::default();
             out.write_all(&bytes).and_then(|()| out.flush())?;
         }
     }

@@ -81,7 +81,7 @@ pub(super) fn write(
             buffered(file, |out| write_raw(metrics, &work.options, out)).map_err(|e| named(path, e))?;
         }
         None => {
-            let mut out = terminal::Results::new();
+            let mut out = terminal::Results::default();
             write_raw(metrics, &work.options, &mut out)
                 .and_then(|()| out.flush())
                 .map_err(|e| internal(&e))?;
@@ -99,7 +99,7 @@ pub(super) fn write(
         }
         None if work.extras.json => {}
         None => {
-            let mut out = terminal::Results::new();
+            let mut out = terminal::Results::default();
             let written = options.exporter.write(&lines, &mut out).and_then(|()| out.flush());
             written.map_err(|e| internal(&e))?;
         }

@@ -123,7 +123,7 @@ fn jobs(
 
 /// Connects once, or opens the store.
 fn open(work: &YcsbWork) -> Result<OpenBinding, Failure> {
-    let (content, lines) = (work.content(), Arc::new(Mutex::new(terminal::Results::new())));
+    let (content, lines) = (work.content(), Arc::new(Mutex::new(terminal::Results::default())));
     let (target, opened) = work.target.open(&content, lines.clone(), &signals::interrupted)?;
     let opened = conductor::accept(opened, &content, &work.verbs(), work.client.pipeline as usize)?;
     Ok(OpenBinding { shown: target.redacted(), local: target.is_local(), opened, lines })

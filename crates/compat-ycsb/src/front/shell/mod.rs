@@ -118,7 +118,7 @@ enum ShellLineError {
 impl YcsbShell {
     fn open(target: BindingTarget, table: &str, layout: Vec<Vec<u8>>) -> Result<Self, Failure> {
         let content = Arc::new(ShellContent::new(table, &layout));
-        let lines = Arc::new(Mutex::new(terminal::Results::new()));
+        let lines = Arc::new(Mutex::new(terminal::Results::default()));
         let shared: Arc<dyn Content> = content.clone();
         let opened = target.open(&shared, lines.clone(), &signals::interrupted)?.1;
         warn_of_missing(opened.as_ref());

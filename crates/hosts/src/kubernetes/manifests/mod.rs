@@ -57,7 +57,7 @@ pub fn everywhere(spec: &Experiment) -> Experiment {
     Experiment { server, ..spec.clone() }
 }
 
-/// The objects that a run would make, to be shown: its name is [`RUN`](super::RUN), token and password are placeholders.
+/// The objects that a run would make, to be shown: its name is `RUN`, token and password are placeholders.
 pub fn preview_manifests(spec: &Experiment, asked: &Kubernetes) -> Result<Manifests, LocalError> {
     let mut own = everywhere(spec);
     if let Some(server) = own.server.as_mut()
