@@ -264,7 +264,7 @@ pub(crate) fn resample_points(law: Option<&Fitted>, points: &[Point], random: &m
     points.iter().map(draw).collect()
 }
 
-/// Computes the share of the variance that `redraw` hides: runs of a level stand for each other where every level
+/// Computes the share of the variance that [`resample_points`] hides: runs of a level stand for each other where every level
 /// has three or more, else the law's residuals do.
 pub(crate) fn hidden_variance(law: Option<&Fitted>, points: &[Point]) -> Small {
     let same = |one: &Point| points.iter().filter(|other| other.users == one.users).count();

@@ -60,7 +60,12 @@ fn is_same_value(one: &str, other: &str) -> bool {
     let duration = |text: &str| parse_duration_ns(text, 1).ok().filter(|_| has_unit(text));
     let count = |text: &str| parse_count(text).ok();
     let equal = |one: Option<u64>, other: Option<u64>| one.is_some() && one == other;
-    one == other || equal(duration(one), duration(other)) || equal(count(one), count(other))
+    one == other
+        || match (duration(one), duration(other)) {
+            (None, None) => equal(count(one), count(other)),
+            // A minute is no million.
+            (one, other) => equal(one, other),
+        }
 }
 
 /// Settings and facts of a run.
