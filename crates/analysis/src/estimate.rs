@@ -1,9 +1,9 @@
 //! Figures of blocks, how sure they are, and whether they lie below a limit.
 //!
 //! A figure is a ratio: what was counted in all blocks by the operations of all blocks. Its error follows from the blocks'
-//! d_b = k_b - ratio x n_b, whose neighbours may be alike ([`steady_mean`](crate::series::steady::steady_mean)), and is never less
-//! than that of independent operations. A percentile's is that of the share beyond it, carried over to the times (Woodruff 1952;
-//! Heidelberger and Lewis 1984).
+//! d_b = k_b - ratio x n_b, whose neighbours may be alike ([`steady_mean`](crate::series::steady::steady_mean)), and is
+//! never less than that of independent operations. A percentile's is that of the share beyond it, carried over to the times
+//! (Woodruff 1952; Heidelberger and Lewis 1984).
 
 use crate::blocks::{BlockCounts, Blocks, LatencyKind, Population};
 use crate::interval::mean_interval;
