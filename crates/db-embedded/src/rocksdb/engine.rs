@@ -81,7 +81,7 @@ struct RocksSettings {
 
 /// Reads the options, and whether an insert replaces.
 fn settings(given: &GivenOptions<'_>) -> Result<(RocksSettings, bool), Refused> {
-    let size = |name, default: u64| {
+    let size = |name, default: u64| -> Result<usize, Refused> {
         let bytes = given.bytes(name, 1 << 40)?.unwrap_or(default);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     };
