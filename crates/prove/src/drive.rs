@@ -144,7 +144,7 @@ pub fn ingest(
     let job = Job::closed_loop(workload, plan.workers as usize, end);
     let mut next_s = 1.0;
     let mut tell = |_: Second| {
-        // The last part of a second is none.
+        // The engine ends with a part of a second, which is not told.
         let seconds = begun.elapsed().as_secs_f64();
         if seconds >= next_s {
             next_s = seconds.floor() + 1.0;
@@ -215,11 +215,11 @@ impl IngestSession {
             || self.store.control.is_stopping()
     }
 
-    /// Waits until the records from `from` on of each worker are due. The engine's open loop would drop what the database cannot
-    /// keep up with; a proof writes it late.
+    /// Waits until the batch that begins with record `from` of a worker is due. The engine's open loop would drop what the
+    /// database cannot keep up with; a proof writes it late.
     fn pace(&self, from: u64) {
-        let Some(rate) = self.store.plan.rate else { return };
-        let due_s = from as f64 * f64::from(self.store.plan.workers) / rate;
+        let plan = &self.store.plan;
+        let due_s = plan.batch_gap().as_secs_f64() * (from / plan.batch) as f64;
         let due = Duration::try_from_secs_f64(due_s).unwrap_or(Duration::MAX);
         while !self.is_over() {
             match due.saturating_sub(self.store.begun.elapsed()) {
@@ -233,15 +233,18 @@ impl IngestSession {
     /// or it is time to end.
     fn take_client(&mut self) -> Option<Box<dyn IngestClient>> {
         let begun = Instant::now();
-        while self.client.is_none() {
+        loop {
             if self.is_over() {
                 // The engine's clock may be a little behind: it would ask again at once.
                 std::thread::sleep(Duration::from_millis(1));
                 return None;
             }
+            if let Some(client) = self.client.take() {
+                return Some(client);
+            }
             let (database, plan) = (&self.store.database, &self.store.plan);
             match database.primary().and_then(|primary| database.connect(&primary, plan.patience)) {
-                Ok(client) => self.client = Some(client),
+                Ok(client) => return Some(client),
                 Err(why) => {
                     let wait = plan.wait;
                     self.note_trouble(why.to_string());
@@ -254,7 +257,6 @@ impl IngestSession {
                 }
             }
         }
-        self.client.take()
     }
 
     fn put(&mut self, part: RecordSpan) -> Executed {

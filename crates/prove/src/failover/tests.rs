@@ -213,3 +213,38 @@ fn who_is_told_to_stop_stops() {
     let proof = prove(&plan(2), &mut ScriptedPair::default(), &control, &mut |_| ()).unwrap();
     assert!(proof.rounds.is_empty());
 }
+
+#[test]
+fn every_record_of_a_plan_is_written_once_whatever_its_rate() {
+    // Shares of 335, 334 and 334 records are no whole batches; no rate, one that a map cannot reach, and one that takes 100 ms.
+    for rate in [None, Some(1e12), Some(10_000.0)] {
+        let pair = ScriptedPair::default();
+        let records = Some(1_003);
+        let plan = IngestPlan { workers: 3, batch: 10, records, rate, ..plan(1).ingest };
+        let written = ingest(Arc::new(pair.clone()), &plan, &Arc::default(), &mut |_, _| ()).unwrap();
+        let ranges: Vec<_> =
+            written.ledger.merged_ranges().iter().map(|range| (range.worker, range.from, range.to)).collect();
+        assert_eq!(ranges, [(0, 0, 335), (1, 0, 334), (2, 0, 334)], "{rate:?}");
+        assert_eq!(written.ledger.count(RecordStatus::Acknowledged), 1_003, "{rate:?}");
+        assert_eq!((written.history.acknowledged_records(), pair.state().held[0].len()), (1_003, 1_003));
+        // The last batches are due at 330 records of each of three workers, and none is written before.
+        let due_s = rate.map_or(0.0, |rate| 330.0 * 3.0 / rate);
+        assert!(written.history.seconds() >= due_s, "{} s at {rate:?}", written.history.seconds());
+    }
+}
+
+#[test]
+fn nothing_is_written_after_a_stop_and_a_wait_for_a_batch_ends_with_it() {
+    // The second batches are due after an hour.
+    let plan = IngestPlan { workers: 2, batch: 5, records: Some(100), rate: Some(0.002), ..plan(1).ingest };
+    let (pair, control) = (ScriptedPair::default(), Arc::new(Control::default()));
+    let written = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| ingest(Arc::new(pair.clone()), &plan, &control, &mut |_, _| ()));
+        while pair.state().held[0].len() < 10 {
+            std::thread::yield_now();
+        }
+        control.stop();
+        writer.join().unwrap().unwrap()
+    });
+    assert_eq!((written.ledger.count(RecordStatus::Acknowledged), pair.state().held[0].len()), (10, 10));
+}

@@ -51,10 +51,11 @@ fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     signals::begin()?;
     let uri = secret::uri(&args.target, args.password_from.as_ref())?;
     let parsed = registry::parse(&uri)?;
-    let copies = parsed.copies().transpose().map_err(Failure::usage)?;
-    let keeps_documents = copies.is_some_and(|database| database.keeps_documents());
-    if args.document == RecordKind::Pocdriver && !keeps_documents {
-        return Err(args.refuse("--document pocdriver: documents are kept by mongodb:// alone"));
+    if args.document == RecordKind::Pocdriver {
+        let copies = parsed.copies().transpose().map_err(Failure::usage)?;
+        if !copies.is_some_and(|database| database.keeps_documents()) {
+            return Err(args.refuse("--document pocdriver: documents are kept by mongodb:// alone"));
+        }
     }
     match parsed.embedded() {
         Some(store) => embedded::prove(args, store),
