@@ -15,7 +15,7 @@ use dyno_types::limits::{HISTOGRAM_BITS, METRICS};
 #[error("these bytes are no totals: {0}")]
 pub struct Malformed(pub &'static str);
 
-/// A count that no interval of a worker has: what many workers send still adds up.
+/// More than any interval of a worker counts.
 const MOST: u64 = 1 << 53;
 
 /// The same of times, nanoseconds: an interval in which a worker stood still holds the whole pause of each of its users.
@@ -118,9 +118,23 @@ fn histogram(buckets: &Buckets, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`encode_totals`] has written, and nothing else.
+/// Reads what a worker has sent by [`encode_totals`], and nothing else.
+///
+/// # Errors
+/// The bytes are no totals, or hold a number that no interval of a worker has.
 pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
-    let mut from = ByteReader(bytes);
+    decode(ByteReader { rest: bytes, is_foreign: true })
+}
+
+/// Reads what this process has written by [`encode_totals`], sums of many intervals among it.
+///
+/// # Errors
+/// The bytes are no totals.
+pub fn decode_own_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
+    decode(ByteReader { rest: bytes, is_foreign: false })
+}
+
+fn decode(mut from: ByteReader<'_>) -> Result<Totals, Malformed> {
     let metrics = from.below(METRICS as u64 + 1, "too many metrics")? as usize;
     let scale = if from.flag()? { Scale::Micros } else { Scale::Ns64 };
     let mut totals = Totals::new(metrics, scale);
@@ -138,7 +152,6 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
         totals.outcomes[metric] = from.counts()?;
     }
     totals.ended = from.counts()?;
-    let mut completed = 0;
     for number in [
         &mut totals.arrivals,
         &mut totals.carried,
@@ -149,21 +162,19 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut totals.reconnects,
         &mut totals.redirects,
         &mut totals.backlog,
-        &mut totals.busy_ns,
-        &mut totals.stamps.kernel,
-        &mut totals.stamps.card,
-        &mut totals.stamps.client,
-        &mut totals.stamps.shared,
-        &mut totals.stamps.shared_most_ns,
-        &mut completed,
     ] {
-        *number = from.below(LONGEST_NS, TOO_MUCH)?;
+        *number = from.bounded()?;
     }
-    let clipped_ns = from.number()?;
-    let [users_ns, ready_ns] = &mut totals.users_ns;
-    for number in [&mut totals.undrained, users_ns, ready_ns, &mut totals.threads] {
-        *number = from.below(LONGEST_NS, TOO_MUCH)?;
+    totals.busy_ns = from.within(LONGEST_NS)?;
+    let stamps = &mut totals.stamps;
+    for number in [&mut stamps.kernel, &mut stamps.card, &mut stamps.client, &mut stamps.shared] {
+        *number = from.bounded()?;
     }
+    stamps.shared_most_ns = from.within(LONGEST_NS)?;
+    let (completed, clipped_ns) = (from.bounded()?, from.number()?);
+    totals.undrained = from.bounded()?;
+    totals.users_ns = [from.within(LONGEST_NS)?, from.within(LONGEST_NS)?];
+    totals.threads = from.bounded()?;
     totals.crossed = (completed as i64).wrapping_sub(totals.count_ok() as i64);
     totals.clipped_ns = clipped_ns as i64;
     totals.lag = from.histogram(Scale::Ns64)?;
@@ -183,15 +194,19 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
     for _ in 0..from.below(LIST, "too many pauses")? {
         totals.pauses.push(Pause { from_ns: from.number()?, until_ns: from.number()? });
     }
-    if from.0.is_empty() { Ok(totals) } else { Err(Malformed("more bytes than totals")) }
+    if from.rest.is_empty() { Ok(totals) } else { Err(Malformed("more bytes than totals")) }
 }
 
-struct ByteReader<'a>(&'a [u8]);
+struct ByteReader<'a> {
+    rest: &'a [u8],
+    /// True if another process has written it: its numbers are bounded.
+    is_foreign: bool,
+}
 
 impl ByteReader<'_> {
     fn byte(&mut self) -> Result<u8, Malformed> {
-        let (first, rest) = self.0.split_first().ok_or(Malformed("too few bytes"))?;
-        self.0 = rest;
+        let (first, rest) = self.rest.split_first().ok_or(Malformed("too few bytes"))?;
+        self.rest = rest;
         Ok(*first)
     }
 
@@ -223,8 +238,12 @@ impl ByteReader<'_> {
         Some(self.number()?).filter(|n| *n < end).ok_or(Malformed(why))
     }
 
+    fn within(&mut self, end: u64) -> Result<u64, Malformed> {
+        if self.is_foreign { self.below(end, TOO_MUCH) } else { self.number() }
+    }
+
     fn bounded(&mut self) -> Result<u64, Malformed> {
-        self.below(MOST, TOO_MUCH)
+        self.within(MOST)
     }
 
     fn counts(&mut self) -> Result<[u64; Outcome::COUNT], Malformed> {
@@ -333,7 +352,7 @@ mod tests {
             decode_totals(&bytes).unwrap_err().0
         };
         let words = TOO_MUCH;
-        assert_eq!(refused(|totals| totals.arrivals = LONGEST_NS), words);
+        assert_eq!(refused(|totals| totals.arrivals = MOST), words);
         assert_eq!(refused(|totals| totals.outcomes[1][0] = u64::MAX), words);
         assert_eq!(refused(|totals| totals.busy_ns = LONGEST_NS), words);
         assert_eq!(refused(|totals| totals.drops.push((1, MOST))), words);
@@ -341,5 +360,17 @@ mod tests {
             refused(|totals| totals.lag.restore_extremes(1 << 100, 1, 2)),
             "a sum above what so many samples make"
         );
+    }
+
+    #[test]
+    fn sums_of_ones_own_are_read_whatever_they_are() {
+        let mut totals = some(&[10, 20, 30]);
+        totals.outcomes[0][0] = 3 * MOST;
+        totals.arrivals = u64::MAX;
+        let mut bytes = Vec::new();
+        encode_totals(&totals, &mut bytes);
+        assert_eq!(decode_totals(&bytes).unwrap_err().0, TOO_MUCH);
+        let read = decode_own_totals(&bytes).unwrap();
+        assert_eq!((read.outcomes[0][0], read.arrivals), (3 * MOST, u64::MAX));
     }
 }
