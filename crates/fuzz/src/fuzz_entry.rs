@@ -7,7 +7,7 @@ use dyno_db_mongodb::dns;
 use dyno_hosts::kubernetes::replace::{read_objects as objects_of_a_file, unknown_keys};
 use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;
-use dyno_rundir::monitor::{Kind, Recording};
+use dyno_rundir::monitor::{Kind, PhaseSpan, Recording};
 use dyno_types::secret::mask_text;
 
 /// Frames of the relay of pods.
@@ -75,6 +75,7 @@ pub fn promql(data: &[u8]) {
         );
     }
     let _ = promql::is_rate(query);
-    let found = promql::evaluate(query, promql::Reduction::Increase, &recording, (0.0, 4_000.0));
+    let found =
+        promql::evaluate(query, promql::Reduction::Increase, &recording, PhaseSpan::only(0.0, 4_000.0));
     assert!(found.is_err() || found.is_ok_and(|value| value.is_finite()), "a figure, or none");
 }

@@ -4,6 +4,7 @@ use crate::files;
 use crate::hlog;
 use crate::interval_history::IntervalHistory;
 use crate::intervals::{ImplausibleInterval, IntervalLine};
+use crate::monitor::PhaseSpan;
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::unit::adds_up;
 use crate::writer::{TOTALS, WORKERS};
@@ -346,17 +347,29 @@ impl RunDir {
         if path.is_file() { json(&path) } else { Ok(Vec::new()) }
     }
 
-    /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last
-    /// second. `None` for one whose beginning was not recorded.
+    /// When a phase began and ended (Unix, milliseconds); see [`RunDir::phase_span`].
     pub fn phase_boundaries(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
+        Ok(self.phase_span(phase)?.map(PhaseSpan::boundaries))
+    }
+
+    /// The place of a phase in the run, by the events; one whose end was not recorded ends with its last second. `None` for one
+    /// whose beginning was not recorded.
+    pub fn phase_span(&self, phase: &RecordedPhase) -> Result<Option<PhaseSpan>, ReadError> {
         let events = self.read_events()?;
         let at =
             |event: &str, name: &str| events.iter().find(|e| e.event == event && e.text == name)?.at_ms();
-        let Some(begin) = at("begin", &phase.name) else { return Ok(None) };
+        let Some(from_ms) = at("begin", &phase.name) else { return Ok(None) };
         // Seconds are counted from the epoch, which is the beginning of the warm-up where there is one.
         let epoch = Some("warmup").filter(|_| phase.name == "measure").and_then(|name| at("begin", name));
-        let last = epoch.unwrap_or(begin) + phase.seconds as f64 * 1e3;
-        Ok(Some((begin, at("end", &phase.name).unwrap_or(last))))
+        let last = epoch.unwrap_or(from_ms) + phase.seconds as f64 * 1e3;
+        let to_ms = at("end", &phase.name).unwrap_or(last);
+        let of_others = |event: &'static str| {
+            let others = events.iter().filter(move |e| e.event == event && e.text != phase.name);
+            others.filter_map(Event::at_ms)
+        };
+        let idle_since_ms = of_others("end").filter(|end| *end <= from_ms).fold(f64::NEG_INFINITY, f64::max);
+        let idle_until_ms = of_others("begin").filter(|begin| *begin >= to_ms).fold(f64::INFINITY, f64::min);
+        Ok(Some(PhaseSpan { from_ms, to_ms, idle_since_ms, idle_until_ms }))
     }
 
     /// The second since its epoch behind a phase's last interval with a success; 0 if there is none.

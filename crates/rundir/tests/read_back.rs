@@ -163,6 +163,12 @@ fn a_phase_has_the_edges_of_its_events() {
     let boundaries =
         |dir: &RunDir| dir.phases.iter().map(|p| dir.phase_boundaries(p).unwrap()).collect::<Vec<_>>();
     assert_eq!(boundaries(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
+    // The warm-up is under way until the measured phase begins.
+    let idle = |at: usize| {
+        let span = dir.phase_span(&dir.phases[at]).unwrap().unwrap();
+        (span.idle_since_ms, span.idle_until_ms)
+    };
+    assert_eq!([idle(0), idle(1)], [(f64::NEG_INFINITY, ms(2)), (ms(2), f64::INFINITY)]);
     // Without an end it is the last second, which counts from the beginning of the warm-up.
     let (folder, dir) = read(None);
     assert_eq!(boundaries(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);

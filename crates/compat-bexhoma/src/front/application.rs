@@ -7,7 +7,7 @@ use crate::promql::{QueryError, Reduction, evaluate, has_window, is_rate};
 use dyno_frontend::exit::Failure;
 use dyno_frontend::{pages, terminal};
 use dyno_monitor::prometheus::{Url, UrlError};
-use dyno_rundir::monitor::Recording;
+use dyno_rundir::monitor::{PhaseSpan, Recording};
 use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::percent;
 use serde_json::{Value, json};
@@ -99,9 +99,9 @@ impl ApplicationMetrics for Catalogue {
             let recording = Recording::open(&path)?;
             let mut phases = serde_json::Map::new();
             for phase in &run.phases {
-                let Some(boundaries) = run.phase_boundaries(phase)? else { continue };
+                let Some(span) = run.phase_span(phase)? else { continue };
                 let of = |metric: &CatalogueMetric| {
-                    let value = value(self, metric, recording.as_ref(), boundaries);
+                    let value = value(self, metric, recording.as_ref(), span);
                     let why = value.as_ref().err().map(ToString::to_string);
                     reasons.extend(why.iter().map(|why| format!("{}: {why}", metric.title)));
                     json!({"title": metric.title, "value": value.ok(), "why": why})
@@ -124,13 +124,13 @@ fn value(
     catalogue: &Catalogue,
     metric: &CatalogueMetric,
     recording: Option<&Recording>,
-    boundaries: (f64, f64),
+    span: PhaseSpan,
 ) -> Result<f64, NoFigure> {
     let query = filled(&metric.query)?;
     match (&catalogue.prometheus, recording) {
-        (Some(api), _) => asked(api, &query, metric.kind, boundaries)
+        (Some(api), _) => asked(api, &query, metric.kind, span.boundaries())
             .map_err(|source| NoFigure::Prometheus { api: api.clone(), source }),
-        (None, Some(recording)) => Ok(evaluate(&query, reduction(metric.kind), recording, boundaries)?),
+        (None, Some(recording)) => Ok(evaluate(&query, reduction(metric.kind), recording, span)?),
         (None, None) => Err(NoFigure::Unwatched),
     }
 }

@@ -26,7 +26,7 @@ fn recording() -> Recording {
 
 /// The figure of the middle two samples.
 fn of(query: &str, by: Reduction) -> Result<f64, String> {
-    evaluate(query, by, &recording(), (1_000.0, 2_000.0)).map_err(|error| error.to_string())
+    evaluate(query, by, &recording(), PhaseSpan::only(1_000.0, 2_000.0)).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -71,13 +71,16 @@ fn rates_and_increases_are_of_the_whole_phase_even_without_a_sample_in_it() {
         ("increase(c[1m]) - 1", 5.0, false),
     ] {
         for by in by_all {
-            let found = evaluate(query, by, &recording(), (1_200.0, 1_800.0)).unwrap();
+            // Load came before and after.
+            let (idle_since_ms, idle_until_ms) = (1_200.0, 1_800.0);
+            let span = PhaseSpan { idle_since_ms, idle_until_ms, ..PhaseSpan::only(1_200.0, 1_800.0) };
+            let found = evaluate(query, by, &recording(), span).unwrap();
             assert!((found - figure).abs() < 1e-9, "{query}: {found}");
         }
         assert_eq!(is_rate(query), is_a_rate, "{query}");
     }
     assert!(!is_rate("sum(c) + 1") && !is_rate("rate(c[1m]"));
-    let none = evaluate("gap", Reduction::Mean, &recording(), (1_200.0, 1_800.0));
+    let none = evaluate("gap", Reduction::Mean, &recording(), PhaseSpan::only(1_200.0, 1_800.0));
     assert_eq!(none, Err(QueryError::NoSample));
 }
 
@@ -118,8 +121,10 @@ fn what_has_no_single_figure_says_why() {
         let error = of(query, Reduction::Increase).unwrap_err();
         assert!(error.contains(why), "{query}: {error}");
     }
-    let early = evaluate("rate(c[1m])", Reduction::Mean, &recording(), (-9_000.0, -8_000.0)).unwrap_err();
+    let early = evaluate("rate(c[1m])", Reduction::Mean, &recording(), PhaseSpan::only(-9_000.0, -8_000.0))
+        .unwrap_err();
     assert_eq!(early, QueryError::TooFewSamples("c".into()));
-    let early = evaluate("sum(c)", Reduction::Increase, &recording(), (-9_000.0, -8_000.0)).unwrap_err();
+    let early = evaluate("sum(c)", Reduction::Increase, &recording(), PhaseSpan::only(-9_000.0, -8_000.0))
+        .unwrap_err();
     assert_eq!(early, QueryError::TooFewSamples("c".into()));
 }

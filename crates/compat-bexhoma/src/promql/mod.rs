@@ -11,7 +11,7 @@ mod parse;
 pub use error::QueryError;
 pub use parse::SyntaxError;
 
-use dyno_rundir::monitor::{RecordedSeries, Recording};
+use dyno_rundir::monitor::{PhaseSpan, RecordedSeries, Recording};
 use parse::{Expr, Matcher, parse};
 
 /// Names of exporters, after `redis_` or `dragonfly_`, and what dyno's own monitor of databases calls it.
@@ -32,9 +32,6 @@ const OURS: [(&str, &str); 14] = [
     ("connected_slaves", "replication.replicas"),
 ];
 
-/// A phase: its begin and end, Unix time in milliseconds.
-pub type PhaseSpan = (f64, f64);
-
 /// A number, or one for each series.
 enum Figure {
     Scalar(f64),
@@ -52,7 +49,7 @@ enum Instant {
 
 struct Evaluation<'a> {
     recording: &'a Recording,
-    boundaries: PhaseSpan,
+    span: PhaseSpan,
 }
 
 /// Returns whether a query names a window, for which the whole phase is taken here.
@@ -81,12 +78,12 @@ pub fn evaluate(
     query: &str,
     by: Reduction,
     recording: &Recording,
-    boundaries: PhaseSpan,
+    span: PhaseSpan,
 ) -> Result<f64, QueryError> {
     let expr = parse(query)?;
-    let own = Evaluation { recording, boundaries };
+    let own = Evaluation { recording, span };
     if expr.has_rate() || expr.has_increase() {
-        return own.single(&expr, Instant::At(boundaries.1));
+        return own.single(&expr, Instant::At(span.to_ms));
     }
     if by == Reduction::Increase {
         return own.single(&expr, Instant::Increase);
@@ -146,7 +143,7 @@ impl Evaluation<'_> {
             Expr::Call(_, inner) => self.times(inner, times),
             Expr::Binary(_, a, b) => self.times(a, times).and_then(|()| self.times(b, times)),
             Expr::Series { name, matchers, .. } => {
-                let inside = |at: f64| (self.boundaries.0..=self.boundaries.1).contains(&at);
+                let inside = |at: f64| (self.span.from_ms..=self.span.to_ms).contains(&at);
                 for series in self.series(name, matchers)? {
                     let known = series.points.iter().filter(|(at, value)| value.is_some() && inside(*at));
                     times.extend(known.map(|(at, _)| *at));
@@ -157,13 +154,12 @@ impl Evaluation<'_> {
     }
 
     fn figure(&self, expr: &Expr, instant: Instant) -> Result<Figure, QueryError> {
-        let (from, to) = self.boundaries;
         match expr {
             Expr::Number(value) => Ok(Figure::Scalar(*value)),
             Expr::Series { name, window: true, .. } => Err(QueryError::BareWindow(name.clone())),
             Expr::Series { name, matchers, .. } => {
                 let value = |series: RecordedSeries| match instant {
-                    Instant::Increase => series.increase_over(from, to),
+                    Instant::Increase => series.increase_over(self.span),
                     Instant::At(at) => {
                         let mut known =
                             series.points.iter().filter(|(then, value)| *then <= at && value.is_some());
@@ -204,9 +200,9 @@ impl Evaluation<'_> {
 
     fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, QueryError> {
         if let Expr::Series { name, matchers, window: true } = inner {
-            let (from, to) = self.boundaries;
+            let (from, to) = self.span.boundaries();
             let value = |series: &RecordedSeries| match function {
-                "increase" => series.increase_over(from, to),
+                "increase" => series.increase_over(self.span),
                 _ => series.rate_between(from, to),
             };
             let values: Vec<f64> = self.series(name, matchers)?.iter().filter_map(value).collect();
@@ -262,7 +258,7 @@ mod tests {
 
     fn of(query: &str, counter: bool) -> Result<f64, String> {
         let by = if counter { Reduction::Increase } else { Reduction::Greatest };
-        evaluate(query, by, &recording(), (0.0, 10_000.0)).map_err(|error| error.to_string())
+        evaluate(query, by, &recording(), PhaseSpan::only(0.0, 10_000.0)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use dyno_record::Totals;
 use dyno_rundir::RunDir;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
-use dyno_rundir::monitor::{RecordedSeries, Recording};
+use dyno_rundir::monitor::{PhaseSpan, RecordedSeries, Recording};
 use dyno_rundir::schema::{Pair, Phase, Status, Summary, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -206,15 +206,16 @@ const APPLICATION: [(&str, &str, SeriesReduction, f64); 9] = [
 /// The place of the lag among them.
 const LAG: usize = 4;
 
-fn application(recording: Option<&Recording>, boundaries: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
-    let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Vec::new() };
+fn application(recording: Option<&Recording>, span: Option<PhaseSpan>) -> Vec<(String, Option<f64>)> {
+    let (Some(recording), Some(span)) = (recording, span) else { return Vec::new() };
+    let (from, to) = span.boundaries();
     let sources: Vec<&str> = recording.source_names().filter(|name| name.starts_with("database")).collect();
     let told = |name: &str| -> Vec<RecordedSeries> {
         sources.iter().filter_map(|source| recording.find_series(source, name)).collect()
     };
     let figure = |series: &RecordedSeries, of: SeriesReduction| match of {
-        SeriesReduction::Increase => series.increase_over(from, to),
-        SeriesReduction::PerSecond => series.increase_over(from, to).map(|count| count / ((to - from) / 1e3)),
+        SeriesReduction::Increase => series.increase_over(span),
+        SeriesReduction::PerSecond => series.increase_over(span).map(|count| count / ((to - from) / 1e3)),
         // A short phase may lie between two samples: the one after it tells of it, too.
         SeriesReduction::Most => series.max(from, to).or_else(|| {
             series.points.iter().find(|(at, value)| *at > to && value.is_some()).and_then(|(_, value)| *value)
@@ -283,7 +284,8 @@ impl Entry {
         let mut figures = |name: &str| -> Option<PhaseFigures> {
             let phase = summary.phases.iter().find(|phase| phase.name == name)?.clone();
             let recorded = dir.phases.iter().find(|recorded| recorded.name == name);
-            let boundaries = recorded.and_then(|recorded| dir.phase_boundaries(recorded).ok().flatten());
+            let span = recorded.and_then(|recorded| dir.phase_span(recorded).ok().flatten());
+            let boundaries = span.map(PhaseSpan::boundaries);
             let names = dir.run.metrics.get(name).cloned().unwrap_or_default();
             let mut totals = Totals::new(names.len(), dyno_record::Scale::Ns64);
             if let Some(recorded) = recorded {
@@ -297,7 +299,7 @@ impl Entry {
                 // Figures that a database reports of its own process stand in for what no monitor saw.
                 server: read_component(recording, &["server", "database"], boundaries),
                 client: read_component(recording, &["worker", "dyno"], boundaries),
-                application: catalogue.remove(name).unwrap_or_else(|| application(recording, boundaries)),
+                application: catalogue.remove(name).unwrap_or_else(|| application(recording, span)),
             })
         };
         let (mut facts, places) = places::read_host_facts(dir, recording);

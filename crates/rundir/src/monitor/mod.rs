@@ -8,7 +8,7 @@ mod reader;
 mod table;
 mod writer;
 
-pub use table::{ELSEWHERE, RecordedSeries, Recording, WATCHED, WATCHED_BETWEEN};
+pub use table::{ELSEWHERE, PhaseSpan, RecordedSeries, Recording, WATCHED, WATCHED_BETWEEN};
 pub use writer::{Column, MonitorWriter};
 
 use serde::{Deserialize, Serialize};

@@ -143,17 +143,34 @@ impl Recording {
 /// Distance from the boundary of a phase, milliseconds, up to which a sample may be to be the one before it, or the one after it.
 const NEAR_MS: f64 = 5_000.0;
 
-/// Below this share of a phase's rate what came before it was no load.
-const IDLE: f64 = 0.5;
-
-/// A sample is right behind a boundary up to this distance, milliseconds, where the one before it is farther than ten times that.
-const BEHIND_MS: f64 = 5.0;
-
-/// Share of a phase's increase above which what came between the two is of a warm-up, not of a quick begin.
-const CUT: f64 = 0.02;
-
 /// Share of a window that must be covered by samples for a figure to stand for it.
 const COVERED: f64 = 0.5;
+
+/// The place of a phase in a run. Times are Unix time in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PhaseSpan {
+    /// Its beginning.
+    pub from_ms: f64,
+    /// Its end.
+    pub to_ms: f64,
+    /// When the load of the phase before it had ended: that of a warm-up ends with the beginning of this one. `-∞` if there is
+    /// none.
+    pub idle_since_ms: f64,
+    /// When the load of the next phase begins; `∞` if there is none.
+    pub idle_until_ms: f64,
+}
+
+impl PhaseSpan {
+    /// The span of a run's only phase.
+    pub fn only(from_ms: f64, to_ms: f64) -> PhaseSpan {
+        PhaseSpan { from_ms, to_ms, idle_since_ms: f64::NEG_INFINITY, idle_until_ms: f64::INFINITY }
+    }
+
+    /// Beginning and end.
+    pub fn boundaries(self) -> (f64, f64) {
+        (self.from_ms, self.to_ms)
+    }
+}
 
 impl RecordedSeries {
     /// Values that are there.
@@ -184,38 +201,29 @@ impl RecordedSeries {
     }
 
     /// Increase of a counter over a phase: from the last sample before it to the first one after it, a whole number of a counter
-    /// of whole numbers. Monitors look right before a phase and right after it, when nothing is under way. Where there are no
-    /// such samples (monitors that began or ended in it), or the load was under way before (a warm-up), it is the rate over
-    /// the phase.
-    pub fn increase_over(&self, from_ms: f64, to_ms: f64) -> Option<f64> {
+    /// of whole numbers. Both must lie where no other phase's load was under way; monitors look there, right before a phase and
+    /// right after it. Where there are no such samples (a warm-up, monitors that began or ended in it), it is the rate over the
+    /// phase.
+    pub fn increase_over(&self, span: PhaseSpan) -> Option<f64> {
         let known = self.known();
-        let first = known.partition_point(|(at, _)| *at <= from_ms).checked_sub(1);
-        let last = known.partition_point(|(at, _)| *at < to_ms);
+        let first = known.partition_point(|(at, _)| *at <= span.from_ms).checked_sub(1);
+        let last = known.partition_point(|(at, _)| *at < span.to_ms);
         let near =
             |at: usize, edge: f64| known.get(at).is_some_and(|(then, _)| (then - edge).abs() < NEAR_MS);
-        let over = self.rate_between(from_ms, to_ms).map(|per_s| per_s * (to_ms - from_ms) / 1e3);
-        let Some(first) = first.filter(|first| near(*first, from_ms) && near(last, to_ms)) else {
-            return over;
+        let is_idle = |first: usize| {
+            let within = known[first].0 >= span.idle_since_ms && known[last].0 <= span.idle_until_ms;
+            within && near(first, span.from_ms)
         };
-        let steps = known[first..=last].windows(2).map(|pair| (pair[0].1, pair[1].1));
-        let whole: f64 =
-            steps.map(|(before, after)| if after >= before { after - before } else { after }).sum();
-        let per_ms = |count: f64, from: f64, to: f64| count / (to - from).max(1.0);
-        // Monitors look at the boundary of a warm-up, too: a sample right behind it says what was under way before.
-        let far = from_ms - known[first].0 > 10.0 * BEHIND_MS;
-        let behind = known.get(first + 1).filter(|(at, _)| far && at - from_ms <= BEHIND_MS);
-        let under_way = match behind {
-            Some((at, value)) => {
-                let step = (value - known[first].1).max(0.0);
-                let own = per_ms(whole - step, *at, to_ms);
-                // At the phase's rate for most of the time between them, or more of it than a quick begin.
-                per_ms(step, known[first].0, *at) >= IDLE * own || step - own * (at - from_ms) > whole * CUT
+        match first.filter(|first| near(last, span.to_ms) && is_idle(*first)) {
+            Some(first) => {
+                let steps = known[first..=last].windows(2).map(|pair| (pair[0].1, pair[1].1));
+                Some(steps.map(|(before, after)| if after >= before { after - before } else { after }).sum())
             }
-            None => first.checked_sub(1).map(|at| (known[at], known[first])).is_some_and(|(less, more)| {
-                per_ms(more.1 - less.1, less.0, more.0) >= IDLE * per_ms(whole, from_ms, to_ms)
-            }),
-        };
-        if under_way && whole > 0.0 { over } else { Some(whole) }
+            None => {
+                let (from_ms, to_ms) = span.boundaries();
+                self.rate_between(from_ms, to_ms).map(|per_s| per_s * (to_ms - from_ms) / 1e3)
+            }
+        }
     }
 
     /// Mean over time between two times; spans with a missing sample at either end are left out. `None` without any
@@ -300,40 +308,53 @@ mod tests {
         let counter = [(0.0, Some(5.0)), (900.0, Some(7.0)), (1_300.0, Some(100.0)), (2_100.0, Some(207.0))];
         let counter = series(Kind::Counter, &counter);
         assert_eq!(
-            counter.increase_over(1_000.0, 2_000.0),
+            counter.increase_over(PhaseSpan::only(1_000.0, 2_000.0)),
             Some(200.0),
             "of what was before and after, nothing is cut"
         );
         let again = [(900.0, Some(7.0)), (1_300.0, Some(100.0)), (2_100.0, Some(60.0))];
-        assert_eq!(series(Kind::Counter, &again).increase_over(1_000.0, 2_000.0), Some(153.0));
+        assert_eq!(
+            series(Kind::Counter, &again).increase_over(PhaseSpan::only(1_000.0, 2_000.0)),
+            Some(153.0)
+        );
         // The load was under way before: its warm-up.
+        let after_warmup = |from_ms: f64, to_ms: f64| PhaseSpan {
+            idle_since_ms: from_ms,
+            ..PhaseSpan::only(from_ms, to_ms)
+        };
         let warm = [(0.0, Some(0.0)), (900.0, Some(90.0)), (1_100.0, Some(110.0)), (2_100.0, Some(210.0))];
-        assert_eq!(series(Kind::Counter, &warm).increase_over(1_000.0, 2_000.0), Some(100.0));
+        assert_eq!(series(Kind::Counter, &warm).increase_over(after_warmup(1_000.0, 2_000.0)), Some(100.0));
         // The warm-up is shorter than the distance of samples; the one of its end is right behind it.
         let short = [(0.0, Some(0.0)), (1_000.5, Some(100.0)), (2_001.0, Some(200.0))];
-        let found = series(Kind::Counter, &short).increase_over(1_000.0, 2_000.0).unwrap();
+        let found = series(Kind::Counter, &short).increase_over(after_warmup(1_000.0, 2_000.0)).unwrap();
         assert!((found - 100.0).abs() < 0.1, "{found}");
         // The same before a long phase, of which a second of warm-up is less than a fiftieth.
         let seconds: Vec<(f64, Option<f64>)> =
             (0..65).map(|s| (f64::from(s) * 1_000.0 + 0.5, Some(f64::from(s) * 100.0))).collect();
-        let found = series(Kind::Counter, &seconds).increase_over(3_000.0, 63_000.0).unwrap();
+        let found = series(Kind::Counter, &seconds).increase_over(after_warmup(3_000.0, 63_000.0)).unwrap();
         assert!((found - 6_000.0).abs() < 1.0, "{found}");
         // No sample stands before the phase, or far before it.
         let late = [(1_000.0, Some(0.0)), (2_000.0, Some(100.0))];
-        assert_eq!(series(Kind::Counter, &late).increase_over(500.0, 1_900.0), Some(140.0));
+        assert_eq!(series(Kind::Counter, &late).increase_over(PhaseSpan::only(500.0, 1_900.0)), Some(140.0));
         let far = [(0.0, Some(0.0)), (10_000.0, Some(100.0)), (20_000.0, Some(200.0))];
-        assert_eq!(series(Kind::Counter, &far).increase_over(9_000.0, 19_000.0), Some(100.0));
-        assert_eq!(counter.increase_over(5_000.0, 9_000.0), None);
+        assert_eq!(
+            series(Kind::Counter, &far).increase_over(PhaseSpan::only(9_000.0, 19_000.0)),
+            Some(100.0)
+        );
+        assert_eq!(counter.increase_over(PhaseSpan::only(5_000.0, 9_000.0)), None);
     }
 
     #[test]
     fn samples_at_the_edges_of_a_phase_are_those_before_and_after_it() {
         let counter =
             [(0.0, Some(5.0)), (1_000.0, Some(5.0)), (2_000.0, Some(105.0)), (3_000.0, Some(155.0))];
-        assert_eq!(series(Kind::Counter, &counter).increase_over(1_000.0, 2_000.0), Some(100.0));
+        assert_eq!(
+            series(Kind::Counter, &counter).increase_over(PhaseSpan::only(1_000.0, 2_000.0)),
+            Some(100.0)
+        );
         // Nothing was done in the phase, much before it.
         let idle = [(0.0, Some(0.0)), (900.0, Some(90.0)), (2_100.0, Some(90.0))];
-        assert_eq!(series(Kind::Counter, &idle).increase_over(1_000.0, 2_000.0), Some(0.0));
+        assert_eq!(series(Kind::Counter, &idle).increase_over(PhaseSpan::only(1_000.0, 2_000.0)), Some(0.0));
     }
 
     #[test]
@@ -361,25 +382,37 @@ mod tests {
     fn a_sample_is_near_a_phase_within_five_seconds() {
         // 10/s: half of the increase lies in half of the time.
         let counter = series(Kind::Counter, &[(0.0, Some(0.0)), (10_000.0, Some(100.0))]);
-        assert_eq!(counter.increase_over(5_001.0, 10_000.0).map(f64::round), Some(50.0));
-        assert_eq!(counter.increase_over(5_000.0, 10_000.0), Some(50.0));
-        assert_eq!(counter.increase_over(4_999.0, 10_000.0), Some(100.0));
+        assert_eq!(counter.increase_over(PhaseSpan::only(5_001.0, 10_000.0)).map(f64::round), Some(50.0));
+        assert_eq!(counter.increase_over(PhaseSpan::only(5_000.0, 10_000.0)), Some(50.0));
+        assert_eq!(counter.increase_over(PhaseSpan::only(4_999.0, 10_000.0)), Some(100.0));
         assert_eq!(
-            (counter.increase_over(0.0, 5_000.0), counter.increase_over(0.0, 5_001.0)),
+            (
+                counter.increase_over(PhaseSpan::only(0.0, 5_000.0)),
+                counter.increase_over(PhaseSpan::only(0.0, 5_001.0))
+            ),
             (Some(50.0), Some(100.0))
         );
     }
 
     #[test]
-    fn what_came_before_was_no_load_below_half_of_the_rate() {
-        // 100 from before the phase to after it, half of them in it.
-        let before = |count: f64| {
-            let counter =
-                [(500.0, Some(1_000.0)), (1_500.0, Some(1_000.0 + count)), (5_500.0, Some(1_100.0 + count))];
-            series(Kind::Counter, &counter).increase_over(2_000.0, 4_000.0)
-        };
-        // 50/s in the two seconds of the phase, if all of it were in them.
-        assert_eq!((before(24.0), before(25.0)), (Some(100.0), Some(50.0)));
+    fn load_of_other_phases_is_cut_off() {
+        // 1,000 of another phase until 1.4 s, 100 of this one from 2 to 4 s, and from 5 s on those of the next.
+        let counter = [
+            (500.0, Some(0.0)),
+            (1_500.0, Some(1_000.0)),
+            (4_500.0, Some(1_100.0)),
+            (5_500.0, Some(1_600.0)),
+        ];
+        let counter = series(Kind::Counter, &counter);
+        let span =
+            PhaseSpan { idle_since_ms: 1_400.0, idle_until_ms: 5_000.0, ..PhaseSpan::only(2_000.0, 4_000.0) };
+        assert_eq!(counter.increase_over(span), Some(100.0), "however much came before it");
+        // The sample before it, or the one after it, is of another phase's load: only the rate between them is known.
+        let rate = Some(100.0 / 3.0 * 2.0);
+        assert_eq!(counter.increase_over(PhaseSpan { idle_since_ms: 1_501.0, ..span }), rate);
+        assert_eq!(counter.increase_over(PhaseSpan { idle_until_ms: 4_499.0, ..span }), rate);
+        assert_eq!(counter.increase_over(PhaseSpan { idle_since_ms: 1_500.0, ..span }), Some(100.0));
+        assert_eq!(counter.increase_over(PhaseSpan { idle_until_ms: 4_500.0, ..span }), Some(100.0));
     }
 
     #[test]
