@@ -1,4 +1,4 @@
-//! A real one-node Kubernetes for tests.
+//! A real Kubernetes of three nodes for tests.
 
 use crate::skip_because;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 pub struct Cluster {
     pub lab: PathBuf,
 }
+
+/// Number of nodes: node0, node1, ...
+pub const NODES: usize = 3;
 
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kubernetes")
@@ -55,16 +58,25 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Makes an image of programs of this host, and has the node take it in.
+    /// Does something to a node: `die`, `cut`, `mend` or `pressure`.
+    pub fn node(&self, action: &str, number: usize) {
+        let (done, said) = run(&scripts().join("node.sh"), &[action, &number.to_string()]);
+        assert!(done, "{action} {number}: {said}");
+    }
+
+    /// Makes an image of programs of this host, and has the nodes take it in.
     fn image(&self, name: &str, words: &[&str]) {
         let image = self.lab.join("images/test.tar").display().to_string();
         let make = scripts().join("image/mkimage.py").display().to_string();
         let (made, said) = run(Path::new("python3"), &[&[&make, name, &image], words].concat());
         assert!(made, "{said}");
-        let import = ["-a", "/run/kubelab/containerd.sock", "-n", "k8s.io", "images", "import", &image];
-        let (imported, said) = run(Path::new("ctr"), &import);
+        for node in 0..NODES {
+            let socket = format!("/run/kubelab{node}/containerd.sock");
+            let import = ["-a", &socket, "-n", "k8s.io", "images", "import", &image];
+            let (imported, said) = run(Path::new("ctr"), &import);
+            assert!(imported, "{said}");
+        }
         std::fs::remove_file(&image).unwrap();
-        assert!(imported, "{said}");
     }
 
     /// The same of mongod and mongos, called `localhost/mongo:test`; false where they are not on PATH.
@@ -81,6 +93,14 @@ impl Cluster {
         let programs =
             ["mongod", "mongos"].map(|name| format!("{}:/usr/bin/{name}", real.join(name).display()));
         let mut words: Vec<&str> = programs.iter().map(String::as_str).collect();
+        // What a script of the shell needs to start them in their place.
+        words.extend([
+            "/bin/busybox:/bin/busybox",
+            "--link",
+            "/bin/sh:busybox",
+            "--link",
+            "/bin/taskset:busybox",
+        ]);
         let root = root.map(|root| root.display().to_string());
         words.extend(root.iter().flat_map(|root| ["--root", root.as_str()]));
         self.image("localhost/mongo:test", &words);
