@@ -7,7 +7,7 @@ use crate::options::{
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_frontend::experiment::ResumeArgs;
-use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
+use dyno_worker::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs, WorkerArgs};
 use std::ffi::OsString;
 
 /// dyno puts a database on the dynamometer.
@@ -109,6 +109,12 @@ pub enum CliCommand {
     /// Waits in a pod for a controller to speak to it (started by Kubernetes)
     #[command(hide = true)]
     Pod(PodArgs),
+    /// Writes how a server is started on the cores of its node (started by Kubernetes)
+    #[command(hide = true)]
+    Place(PlaceArgs),
+    /// Removes a folder of a node at its end (started by Kubernetes)
+    #[command(hide = true)]
+    Discard(DiscardArgs),
     /// Carries what a controller and the pods of its run say to each other (started by dyno)
     #[command(hide = true)]
     Relay(RelayArgs),

@@ -3,7 +3,7 @@
 use dyno_compat_pocdriver::front::CALLER;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_worker::WorkerError;
-use dyno_worker::args::{HostArgs, PodArgs, RelayArgs};
+use dyno_worker::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs};
 
 fn ended(result: Result<(), WorkerError>) -> Result<Exit, Failure> {
     match result {
@@ -27,6 +27,16 @@ pub fn host(args: &HostArgs) -> Result<Exit, Failure> {
 /// `dyno pod`.
 pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
     ended(dyno_worker::pod(args))
+}
+
+/// `dyno place`.
+pub fn place(args: &PlaceArgs) -> Result<Exit, Failure> {
+    ended(dyno_worker::place(args))
+}
+
+/// `dyno discard`.
+pub fn discard(args: &DiscardArgs) -> Result<Exit, Failure> {
+    ended(dyno_worker::discard(args))
 }
 
 /// `dyno relay`.

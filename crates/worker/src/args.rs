@@ -15,6 +15,33 @@ pub struct PodArgs {
     /// The run's token
     #[arg(long, value_name = "FILE")]
     pub token: Option<PathBuf>,
+    /// Cores of its node for everything in the pod, as client.placement has them
+    #[arg(long, value_name = "JSON")]
+    pub placement: Option<String>,
+}
+
+/// `dyno place`.
+#[derive(Clone, Debug, Args)]
+pub struct PlaceArgs {
+    /// Cores and memory of servers, as server.placement has them
+    #[arg(long, value_name = "JSON")]
+    pub placement: String,
+    /// Ports of all servers
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub ports: Vec<u16>,
+    /// Which of them this one is, from 0
+    #[arg(long)]
+    pub number: usize,
+    /// The script that starts it there
+    #[arg(long, value_name = "FILE")]
+    pub script: PathBuf,
+}
+
+/// `dyno discard`.
+#[derive(Clone, Debug, Args)]
+pub struct DiscardArgs {
+    /// What is removed
+    pub folder: PathBuf,
 }
 
 /// `dyno relay`.

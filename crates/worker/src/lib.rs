@@ -4,17 +4,19 @@
 
 pub mod args;
 
-use crate::args::{HostArgs, PodArgs, RelayArgs};
+use crate::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs};
 use dyno_compat_pocdriver::Caller;
 use dyno_compat_pocdriver::work::PocWork;
 use dyno_compat_sysbench_mongodb::work::SysbenchWork;
 use dyno_config::experiment::Experiment;
+use dyno_config::server::placement::Placement;
 use dyno_engine::files::OutOfFiles;
 use dyno_hosts::kubernetes::run_pods::wait_for_words;
 use dyno_hosts::protocol::frame::FrameError;
 use dyno_hosts::remote::agent::serve_agent;
 use dyno_hosts::remote::relay;
 use dyno_hosts::remote::worker::serve::serve_controller;
+use dyno_localhost::error::LocalError;
 use dyno_session::environment::read_environment;
 use dyno_session::work::Work;
 use dyno_types::units::parse_duration_ns;
@@ -38,6 +40,15 @@ pub enum WorkerError {
     /// A file, a socket or a process; it names the limit of this process where that is behind it.
     #[error(transparent)]
     Io(io::Error),
+}
+
+impl From<LocalError> for WorkerError {
+    fn from(error: LocalError) -> Self {
+        match error {
+            LocalError::Refused(refused) => WorkerError::Refused(refused),
+            other => WorkerError::Io(io::Error::other(other)),
+        }
+    }
 }
 
 impl From<io::Error> for WorkerError {
@@ -91,9 +102,9 @@ pub fn host(args: &HostArgs) -> Result<(), WorkerError> {
 pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
     let patience = parse_duration_ns(&args.patience, 1_000_000_000)
         .map_err(|e| Refused::new(RefusalCode::BadValue, "--patience", format!("--patience: {e}")))?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, interrupted.clone())?;
+    let interrupted = interrupted_by_signals()?;
+    if let Some(placement) = &args.placement {
+        print!("{}", dyno_hosts::kubernetes::place::enter(&read_placement(placement)?)?);
     }
     let listening = match (args.port, &args.token) {
         (Some(port), Some(token)) => {
@@ -115,6 +126,48 @@ pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
     };
     wait_for_words(Duration::from_nanos(patience), &spoken_to, &|| interrupted.load(Ordering::Relaxed));
     Ok(())
+}
+
+/// Writes how a server is started on the cores of this node (`dyno place`).
+///
+/// # Errors
+/// The placement cannot be read or is none of this node's, or the file cannot be written.
+pub fn place(args: &PlaceArgs) -> Result<(), WorkerError> {
+    Ok(dyno_hosts::kubernetes::place::write_script(
+        &args.script,
+        &read_placement(&args.placement)?,
+        &args.ports,
+        args.number,
+    )?)
+}
+
+fn read_placement(text: &str) -> Result<Placement, Refused> {
+    serde_json::from_str(text)
+        .map_err(|e| Refused::new(RefusalCode::BadValue, "--placement", format!("--placement: {e}")))
+}
+
+/// Waits for a signal that ends it, then removes a folder (`dyno discard`).
+///
+/// # Errors
+/// Something in the folder cannot be removed.
+pub fn discard(args: &DiscardArgs) -> Result<(), WorkerError> {
+    let interrupted = interrupted_by_signals()?;
+    while !interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    match std::fs::remove_dir_all(&args.folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Becomes true at a signal that ends a program.
+fn interrupted_by_signals() -> io::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, interrupted.clone())?;
+    }
+    Ok(interrupted)
 }
 
 /// Carries what a controller and the pods of its run say to each other (`dyno relay --stdio`).

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 use dyno_compat_pocdriver::Caller;
 use dyno_types::secret::{conceal, remember_arguments};
-use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
-use dyno_worker::{WorkerError, host, outlive_long_files, pod, relay, worker};
+use dyno_worker::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs, WorkerArgs};
+use dyno_worker::{WorkerError, discard, host, outlive_long_files, place, pod, relay, worker};
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
@@ -24,6 +24,10 @@ enum WorkerCommand {
     Host(HostArgs),
     /// Wait in a pod for a controller to speak to it
     Pod(PodArgs),
+    /// Write how a server is started on the cores of its node
+    Place(PlaceArgs),
+    /// Remove a folder of a node at its end
+    Discard(DiscardArgs),
     /// Carry what a controller and the pods of its run say to each other
     Relay(RelayArgs),
 }
@@ -49,6 +53,8 @@ fn main() -> ExitCode {
         WorkerCommand::Worker(_) => worker(Caller { warn, interrupted: || false }),
         WorkerCommand::Host(args) => host(&args),
         WorkerCommand::Pod(args) => pod(&args),
+        WorkerCommand::Place(args) => place(&args),
+        WorkerCommand::Discard(args) => discard(&args),
         WorkerCommand::Relay(args) => relay(&args),
     };
     match ended {

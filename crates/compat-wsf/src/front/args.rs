@@ -195,6 +195,10 @@ pub struct RigArgs {
     /// A key of the experiment's section kubernetes, such as namespace=bench, image=..., server_image=... (--backend kubernetes)
     #[arg(long = "kubernetes", value_name = "KEY=VALUE")]
     pub kubernetes: Vec<String>,
+    /// Servers as in the original: privileged pods on their node's network, with cores and folders of the node
+    /// (--backend kubernetes)
+    #[arg(long)]
+    pub privileged: bool,
     /// Write what the cluster would be given as kubernetes-config.yaml in a folder; nothing is started
     #[arg(long, value_name = "DIR")]
     pub manifests: Option<PathBuf>,

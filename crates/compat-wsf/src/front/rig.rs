@@ -2,7 +2,7 @@
 
 use super::args::{Backend, WsfArgs};
 use super::iteration::{self, Iteration, folder_name};
-use crate::plan::lower::options::{Rig, SshRig};
+use crate::plan::lower::options::{PRIVILEGED, Rig, SshRig};
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::inventory::Inventory;
 use dyno_frontend::exit::{Cause, Exit, Failure};
@@ -39,6 +39,7 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
         ("--inventory", asked.inventory.is_some(), Backend::Ssh),
         ("--ssh", !asked.ssh.is_empty(), Backend::Ssh),
         ("--kubernetes", !asked.kubernetes.is_empty(), Backend::Kubernetes),
+        ("--privileged", asked.privileged, Backend::Kubernetes),
         ("--manifests", asked.manifests.is_some(), Backend::Kubernetes),
     ];
     if let Some((option, _, of)) = strange.iter().find(|(_, given, of)| *given && *of != asked.backend) {
@@ -48,7 +49,11 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
         Backend::Local => Ok(Rig::Local),
         Backend::Ssh => ssh(args),
         Backend::Kubernetes => {
-            Ok(Rig::Kubernetes(keys("--kubernetes", "namespace=bench", &asked.kubernetes)?))
+            let mut keys = keys("--kubernetes", "namespace=bench", &asked.kubernetes)?;
+            if asked.privileged {
+                keys.push((PRIVILEGED.to_owned(), true.into()));
+            }
+            Ok(Rig::Kubernetes(keys))
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::plan::lower::options::Rig;
 use crate::plan::lower::options::SshRig;
 use crate::plan::*;
 use dyno_config::experiment::{Experiment, read_plan};
+use dyno_config::server::placement::Policy;
 use serde_json::json;
 
 fn lowered(sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
@@ -91,7 +92,11 @@ fn pairs_in_pods() {
     assert_eq!(own.workers.max_skew, Some(7));
     for single in ["RUN_SINGLE_NODE=true", "CLIENT_COUNT=0"] {
         let kubernetes = experiment(&[single], keys()).kubernetes.unwrap();
-        assert!(kubernetes.servers.affinity.is_none() && kubernetes.workers.affinity.is_none());
+        // All are drawn to the servers' node, and none must be there.
+        for pods in [&kubernetes.servers, &kubernetes.workers] {
+            let text = text(&pods.affinity);
+            assert!(text.contains("podAffinity") && !text.contains("required"), "{single}: {text}");
+        }
         assert_eq!(kubernetes.workers.max_skew, None);
     }
     let keys_that_win = Rig::Kubernetes(vec![("workers.max_skew".into(), json!(9))]);
@@ -112,8 +117,35 @@ fn what_pods_cannot_have_is_refused() {
         assert!(error.contains(word), "{set}: {error}");
     }
     assert!(lowered(&["NUMACTL_OPTION=5"], pods()).is_ok());
+    // One client machine is one node.
+    let one = experiment(&["CLIENT_COUNT=1"], pods()).kubernetes.unwrap().workers.affinity.unwrap();
+    let must = &one["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+    assert_eq!(must["labelSelector"]["matchLabels"]["app.kubernetes.io/component"], "worker");
     // What pods are told is not noted as idle.
     let notes = |rig: Rig| lowered(&["MAX_SKEW=2"], rig).unwrap().notes.join("\n");
     assert!(notes(Rig::Local).contains("MAX_SKEW: recorded"));
     assert!(!notes(pods()).contains("MAX_SKEW"));
+}
+
+/// As the original's pods, which are privileged and on the network of their node.
+#[test]
+fn pods_with_privileges_choose_cores_and_folders_of_their_node() {
+    let pods = || Rig::Kubernetes(vec![("servers.privileged".into(), json!(true))]);
+    let of = |sets: &[&str]| experiment(sets, pods());
+    let made = of(&["CLIENT_SERVER_PAIR=16", "CLIENT_COUNT=3", "NUMACTL_OPTION=1"]);
+    assert_eq!(made.server.as_ref().unwrap().placement.policy, Policy::BindByPort);
+    assert_eq!(made.server.as_ref().unwrap().port, Some(27_017));
+    let kubernetes = made.kubernetes.unwrap();
+    assert!(kubernetes.servers.privileged && !kubernetes.workers.privileged, "clients need none");
+    let two = of(&["NUMACTL_OPTION=2", "CORES=0-3", "YCSB_CORES=4-7", "DB_HOSTPATH=/mnt/a%20/mnt/b"]);
+    let server = two.server.as_ref().unwrap();
+    assert_eq!((server.placement.policy, server.placement.cores.is_some()), (Policy::Node, true));
+    assert_eq!(server.data.path.as_ref().unwrap().all_paths().len(), 2);
+    assert_eq!(two.client.placement.cores.as_ref().unwrap().0, [4, 5, 6, 7]);
+    assert!(two.kubernetes.unwrap().workers.privileged);
+    let own = of(&["CUSTOMER_NUMAOPT_SERVER=numactl%20-N%200", "NUMACTL_OPTION=5"]);
+    assert_eq!(own.server.unwrap().placement.numactl.as_deref(), Some("-N 0"));
+    // Without them it is refused, with the option that allows it.
+    let refused = lowered(&["NUMACTL_OPTION=1"], Rig::Kubernetes(Vec::new())).unwrap_err();
+    assert!(refused.contains("--privileged"), "{refused}");
 }

@@ -1,8 +1,10 @@
 //! Checks that the types of an experiment file cannot make: values that exclude each other, and bounds.
 
+use crate::experiment::kubernetes::Kubernetes;
 use crate::experiment::{Experiment, Lifetime, Strategy, When, faults};
-use crate::server::Topology;
 use crate::server::invalid::InvalidSetting;
+use crate::server::placement::Policy;
+use crate::server::{ServerSpec, Topology};
 use crate::tree::{Node, TreeError};
 use dyno_types::limits::{BATCH, CONNECTIONS, INVENTORY_HOSTS, PIPELINE, PODS, THREADS, WORKERS};
 use std::ops::RangeInclusive;
@@ -289,24 +291,66 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), InvalidSetting> {
     if spec.server_lifetime == Lifetime::Shared {
         return Err(InvalidSetting::new("server_lifetime", "servers in pods live for a run: expected run"));
     }
+    if kubernetes.loaders.privileged {
+        return Err(InvalidSetting::new("kubernetes.loaders.privileged", "is for servers and workers"));
+    }
     if let Some(server) = &spec.server {
-        if !server.placement.is_nothing() || !server.limits.is_nothing() {
+        check_server_in_pods(server, kubernetes)?;
+    }
+    if !spec.client.limits.is_nothing() {
+        return Err(InvalidSetting::new(
+            "client.limits",
+            "are for this host: expected kubernetes.workers.limits instead",
+        ));
+    }
+    let placement = &spec.client.placement;
+    if !placement.is_nothing() && !kubernetes.workers.privileged {
+        return Err(InvalidSetting::new(
+            "client.placement",
+            "pods without privileges choose no cores: expected kubernetes.workers.privileged: true",
+        ));
+    }
+    if matches!(placement.policy, Policy::BindByPort | Policy::CoresEach | Policy::CoresEachSmt) {
+        return Err(InvalidSetting::new(
+            "client.placement.policy",
+            "workers of several pods share no plan: expected interleave, node or none",
+        ));
+    }
+    Ok(())
+}
+
+/// Pods without privileges choose neither cores nor folders of their node.
+fn check_server_in_pods(server: &ServerSpec, kubernetes: &Kubernetes) -> Result<(), InvalidSetting> {
+    if !server.limits.is_nothing() {
+        return Err(InvalidSetting::new(
+            "server.limits",
+            "are for this host: expected kubernetes.servers.limits instead",
+        ));
+    }
+    if !kubernetes.servers.privileged {
+        if !server.placement.is_nothing() {
             return Err(InvalidSetting::new(
-                "server",
-                "placement and limits are for this host: expected kubernetes.servers instead",
+                "server.placement",
+                "pods without privileges choose no cores: expected kubernetes.servers.privileged: true",
             ));
         }
-        if server.data.snapshot || server.data.path.is_some() || server.data.image.is_some() {
+        if server.data.path.is_some() {
             return Err(InvalidSetting::new(
-                "server.data",
-                "is for this host: expected kubernetes.storage instead",
+                "server.data.path",
+                "is a folder of the node: expected kubernetes.storage, or kubernetes.servers.privileged: true",
             ));
         }
     }
-    if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
+    if server.data.path.is_some() && kubernetes.storage.is_some() {
         return Err(InvalidSetting::new(
-            "client",
-            "placement and limits are for this host: expected kubernetes.workers instead",
+            "server.data.path",
+            "kubernetes.storage says where the data are: remove one of the two",
+        ));
+    }
+    if server.data.snapshot || server.data.image.is_some() {
+        return Err(InvalidSetting::new(
+            "server.data",
+            "is for this host: expected kubernetes.storage instead",
         ));
     }
     Ok(())

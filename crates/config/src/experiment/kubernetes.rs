@@ -116,6 +116,10 @@ pub struct Pods {
     /// Priority class. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
+    /// True if these pods are privileged and run as root. Servers are on their node's network then, the first instance at
+    /// `server.port`, each further one at the next port, and `server.placement` and `server.data.path` choose cores, memory and
+    /// folders of their node; of workers `client.placement` does. The namespace must admit that. Default: false.
+    pub privileged: bool,
 }
 
 /// A quantity as Kubernetes writes it.

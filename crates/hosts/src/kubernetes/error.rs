@@ -36,6 +36,9 @@ pub enum PodsError {
     /// The cluster makes no pods, such as for a quota or a policy, in its own words.
     #[error("{0}")]
     Refused(String),
+    /// The cluster has not the nodes that the run's pods need.
+    #[error("{0}")]
+    NoRoom(String),
     /// Pods are not ready in time.
     #[error("not ready after {} s: {why}", waited.as_secs())]
     Late {

@@ -5,11 +5,13 @@
 //! to its pods any more, and then takes all with it: a controller that is killed leaves nothing for long.
 
 pub mod error;
+mod fit;
 mod in_pod;
 pub mod kubectl;
 pub mod kubelet;
 pub mod manifests;
 pub mod persistent_pods;
+pub mod place;
 pub mod pod_status;
 pub mod pods;
 pub mod replace;

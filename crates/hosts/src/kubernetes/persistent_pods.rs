@@ -16,7 +16,7 @@ pub struct PersistentPods {
     pub port: u16,
 }
 
-/// Which StatefulSet a server's pod is of, its number in it, and its address.
+/// Which StatefulSet a server's pod is of, its number in it, and its address; at `port` if the pod says nothing of one.
 pub(super) fn socket(
     pod: &Value,
     sets: &[String],
@@ -30,6 +30,10 @@ pub(super) fn socket(
     let (set, ordinal) = apart.ok_or_else(unknown)?;
     let address = pod["status"]["podIP"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok());
     let address = address.ok_or_else(|| PodsError::NoAddress(name.to_owned()))?;
+    let containers = pod["spec"]["containers"].as_array();
+    let server = containers.and_then(|all| all.iter().find(|container| container["name"] == "server"));
+    let own = server.and_then(|server| server["ports"][0]["containerPort"].as_u64());
+    let port = own.and_then(|own| u16::try_from(own).ok()).unwrap_or(port);
     Ok((set, ordinal, SocketAddr::new(address, port)))
 }
 

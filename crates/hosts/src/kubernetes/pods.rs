@@ -13,10 +13,9 @@ pub(super) enum PodState {
     Failed(String),
 }
 
-/// Reasons that do not go away by waiting.
-const FATAL: [&str; 8] = [
+/// Reasons that do not go away by waiting. A registry may come back: `ImagePullBackOff` is none.
+const FATAL: [&str; 7] = [
     "ErrImageNeverPull",
-    "ImagePullBackOff",
     "InvalidImageName",
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -83,16 +82,32 @@ pub(super) fn was_killed(pod: &Value) -> bool {
     end["exitCode"] == 137 && text(end, "reason") != "OOMKilled"
 }
 
+/// Why a container will not run, if so.
+fn failure(container: &Value) -> Option<String> {
+    for ended in [&container["state"]["terminated"], &container["lastState"]["terminated"]] {
+        if ended.is_object() && (text(ended, "reason") == "OOMKilled" || ended["exitCode"] != 0) {
+            return Some(format!("{} (exit code {})", both(ended), ended["exitCode"]));
+        }
+    }
+    None
+}
+
+/// The container before the server's that has failed, and why.
+pub(super) fn failed_before(pod: &Value) -> Option<(&str, String)> {
+    let before = pod["status"]["initContainerStatuses"].as_array()?.iter();
+    before.filter_map(|container| Some((text(container, "name"), failure(container)?))).next()
+}
+
 /// A pod as `kubectl get pod -o json` has it.
 pub(super) fn state(pod: &Value) -> PodState {
     let status = &pod["status"];
+    if let Some((name, why)) = failed_before(pod) {
+        return PodState::Failed(format!("its container {name} ended: {why}"));
+    }
     let containers = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
     for container in containers {
-        for ended in [&container["state"]["terminated"], &container["lastState"]["terminated"]] {
-            if ended.is_object() && (text(ended, "reason") == "OOMKilled" || ended["exitCode"] != 0) {
-                let code = &ended["exitCode"];
-                return PodState::Failed(format!("its container ended: {} (exit code {code})", both(ended)));
-            }
+        if let Some(why) = failure(container) {
+            return PodState::Failed(format!("its container ended: {why}"));
         }
         let waiting = &container["state"]["waiting"];
         if FATAL.contains(&text(waiting, "reason")) {
@@ -130,6 +145,8 @@ mod tests {
                 "containerStatuses": [{"state": {"waiting": {"reason": reason, "message": "m"}}}]}})
         };
         assert_eq!(state(&waiting("ErrImageNeverPull")), PodState::Failed("ErrImageNeverPull: m".into()));
+        let later = PodState::Waiting("ImagePullBackOff: m".into());
+        assert_eq!(state(&waiting("ImagePullBackOff")), later, "a registry may come back");
         assert_eq!(state(&waiting("ContainerCreating")), PodState::Waiting("ContainerCreating: m".into()));
         let unscheduled = json!({"status": {"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]}});
@@ -142,6 +159,9 @@ mod tests {
         let killed = json!({"status": {"phase": "Running", "containerStatuses": [
             {"state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}});
         assert_eq!(state(&killed), PodState::Failed("its container ended: OOMKilled (exit code 137)".into()));
+        let placed = json!({"status": {"phase": "Pending", "initContainerStatuses": [
+            {"name": "place", "state": {"terminated": {"reason": "Error", "exitCode": 2}}}]}});
+        assert_eq!(state(&placed), PodState::Failed("its container place ended: Error (exit code 2)".into()));
         let evicted = json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}});
         assert_eq!(state(&evicted), PodState::Failed("Evicted: low on memory".into()));
     }

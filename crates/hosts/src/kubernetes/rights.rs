@@ -18,7 +18,7 @@ pub fn required_role(namespace: Option<&str>) -> Vec<Value> {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
             "rules": [
-                rule("batch", &["jobs"], &made),
+                rule("batch", &["jobs"], &["create", "get", "list", "delete", "patch"]),
                 rule("apps", &["statefulsets"], &made),
                 rule("", &["services", "configmaps"], &made),
                 // A user who may list secrets reads those of all users in the namespace.

@@ -1,6 +1,7 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
 use crate::kubernetes::error::PodsError;
+use crate::kubernetes::fit::no_room;
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::kubelet::Kubelets;
@@ -69,6 +70,12 @@ impl RunPods {
     ) -> Result<RunPods, PodsError> {
         let made = run_manifests(spec, asked, name, token)?;
         let kubectl = Kubectl::new(asked);
+        // Listing nodes takes a right on the whole cluster: without it the scheduler says what does not fit.
+        if let Ok(found) = kubectl.run_json(&["--request-timeout=5s", "get", "nodes", "-o", "json"])
+            && let Some(why) = no_room(spec, asked, found["items"].as_array().map_or(&[][..], Vec::as_slice))
+        {
+            return Err(PodsError::NoRoom(why));
+        }
         let pods = ServerPods::new(
             &kubectl,
             persistent.map_or(made.selector.as_str(), |persistent| &persistent.selector),
@@ -88,6 +95,10 @@ impl RunPods {
             servers: Vec::new(),
             pods,
         };
+        // Workers wait until servers have their nodes: they would take the room of servers that they must keep away from.
+        let first = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
+        let others = own.made.others.iter_mut().filter(|object| object["kind"] == "Job");
+        others.chain([&mut own.made.job]).for_each(|job| job["spec"]["suspend"] = (first > 0).into());
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create_objects(std::slice::from_ref(&own.made.job))?;
         let uid = job.first().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default().to_owned();
@@ -98,7 +109,7 @@ impl RunPods {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
         own.kubectl.create_objects(&own.made.others)?;
-        own.wait(spec, control)?;
+        own.wait(first, control)?;
         if let Some(persistent) = persistent {
             let pods = own.pods.all()?;
             own.servers = persistent_pods::sockets(&pods, persistent)?;
@@ -112,8 +123,9 @@ impl RunPods {
         Ok(found["items"].as_array().cloned().unwrap_or_default())
     }
 
-    fn wait(&mut self, spec: &Experiment, control: &Control) -> Result<(), PodsError> {
-        let servers = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
+    /// Waits until all pods are ready; lets workers begin once all `servers` have their nodes.
+    fn wait(&mut self, servers: usize, control: &Control) -> Result<(), PodsError> {
+        let mut suspended = servers > 0;
         let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
         let begun = Instant::now();
         loop {
@@ -123,12 +135,16 @@ impl RunPods {
             for pod in &pods {
                 match state(pod) {
                     PodState::Ready => {}
-                    PodState::Failed(why) => return Err(self.pods.with_log(&name(pod), why)),
+                    PodState::Failed(why) => return Err(self.pods.with_log(pod, why)),
                     PodState::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
                 }
             }
             if pods.len() == wanted && waiting.is_none() {
                 return self.take(&pods);
+            }
+            if suspended && pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count() >= servers {
+                self.release_workers()?;
+                suspended = false;
             }
             if pods.len() < wanted && begun.elapsed() > REFUSED {
                 if let Some(why) = self.refused() {
@@ -146,6 +162,17 @@ impl RunPods {
             }
             std::thread::sleep(Duration::from_millis(200));
         }
+    }
+
+    /// Lets the Jobs of workers begin.
+    fn release_workers(&self) -> Result<(), KubectlError> {
+        let loaders = (self.asked.load_pods > 0).then_some(LOADERS);
+        for suffix in ["w"].into_iter().chain(loaders) {
+            let name = format!("{}-{suffix}", self.made.name);
+            let words = ["patch", "job", &name, "--type=merge", "--patch", r#"{"spec":{"suspend":false}}"#];
+            self.kubectl.run(&words, None)?;
+        }
+        Ok(())
     }
 
     /// Why the cluster makes no pods: a quota, a policy.
@@ -230,7 +257,14 @@ impl RunPods {
             put("image", pod["status"]["containerStatuses"][0]["image"].as_str());
             put("image_id", pod["status"]["containerStatuses"][0]["imageID"].as_str());
             put("quality_of_service", pod["status"]["qosClass"].as_str());
-            put("component", pod["metadata"]["labels"]["app.kubernetes.io/component"].as_str());
+            let component = pod["metadata"]["labels"]["app.kubernetes.io/component"].as_str();
+            put("component", component);
+            let server = component == Some("server");
+            if server && self.asked.servers.privileged || !server && self.asked.workers.privileged {
+                for (key, value) in self.pods.placement_of(&name) {
+                    put(&key, Some(&value));
+                }
+            }
             let resources = &pod["spec"]["containers"][0]["resources"];
             for side in ["requests", "limits"] {
                 for (what, quantity) in resources[side].as_object().into_iter().flatten() {

@@ -4,7 +4,8 @@ use crate::kubernetes::error::PodsError;
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::kubelet::Placed;
-use crate::kubernetes::pods::{PodState, ends, is_ready, state, was_killed};
+use crate::kubernetes::place::read_placement;
+use crate::kubernetes::pods::{PodState, ends, failed_before, is_ready, state, was_killed};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,7 +73,8 @@ impl ServerPods {
         Ok(is_ready(&found) && ends(&found) >= self.kills(pod))
     }
 
-    fn one(&self, pod: &str) -> Result<Value, KubectlError> {
+    /// A pod as the cluster describes it now.
+    pub(super) fn one(&self, pod: &str) -> Result<Value, KubectlError> {
         self.kubectl.run_json(&["--request-timeout=5s", "get", "pod", pod, "-o", "json"])
     }
 
@@ -121,7 +123,7 @@ impl ServerPods {
         let failed = pods.iter().find_map(|pod| match state(pod) {
             // One that was killed on purpose waits for its next start, or has started.
             PodState::Failed(_) if self.is_spared(pod) => None,
-            PodState::Failed(why) => Some(self.with_log(name(pod), why).to_string()),
+            PodState::Failed(why) => Some(self.with_log(pod, why).to_string()),
             _ => None,
         });
         failed.or_else(|| replaced(&self.identities, &pods).map(|name| self.why_replaced(name)))
@@ -157,11 +159,19 @@ impl ServerPods {
         Some(event["message"].as_str().unwrap_or(reason).to_owned())
     }
 
+    /// Where the process of a privileged pod really runs, by the beginning of its log.
+    pub(super) fn placement_of(&self, pod: &str) -> BTreeMap<String, String> {
+        let log = self.kubectl.run(&["logs", pod, "--limit-bytes=4096"], None);
+        log.map(|log| read_placement(&log)).unwrap_or_default()
+    }
+
     /// Returns the error of a pod, with the end of its log.
-    pub fn with_log(&self, pod: &str, why: String) -> PodsError {
-        let log = self.kubectl.run(&["logs", pod, "--tail=5"], None).unwrap_or_default();
+    pub fn with_log(&self, pod: &Value, why: String) -> PodsError {
+        let mut words = vec!["logs", name(pod), "--tail=5"];
+        words.extend(failed_before(pod).iter().flat_map(|(container, _)| ["-c", container]));
+        let log = self.kubectl.run(&words, None).unwrap_or_default();
         let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
-        PodsError::Failed { pod: pod.to_owned(), why, log: lines.map(str::to_owned).collect() }
+        PodsError::Failed { pod: name(pod).to_owned(), why, log: lines.map(str::to_owned).collect() }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::kubernetes::error::PodsError;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::servers::ServerPods;
 use dyno_engine::Control;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Sends a signal to all processes but the pod's own and this shell; says first to how many.
@@ -116,7 +117,8 @@ impl ServerPods {
         seen.map_err(|cluster| {
             let why =
                 format!("its server has not come back after {} s{}", STARTED.as_secs(), after(&cluster));
-            SignalError::NotBack(self.with_log(pod, why))
+            let found = self.one(pod).unwrap_or_else(|_| json!({"metadata": {"name": pod}}));
+            SignalError::NotBack(self.with_log(&found, why))
         })
     }
 

@@ -217,17 +217,26 @@ impl Plan {
     /// Returns the words before a program on its command line; and what is lost, where something that is needed is not
     /// installed.
     pub(crate) fn prefix(&self, topology: &Topology, machine: &Machine) -> Result<Vec<String>, LocalError> {
-        let numactl = || {
-            machine.find_program("numactl").map(|path| path.display().to_string()).ok_or_else(|| {
-                LocalError::NotPermitted {
+        let words = self.words(topology);
+        match words.first().map(String::as_str) {
+            Some("numactl") => {
+                let program = machine.find_program("numactl").ok_or_else(|| LocalError::NotPermitted {
                     what: "placement".into(),
                     why: "numactl is not installed".into(),
                     lost: "memory comes from wherever the kernel takes it".into(),
-                }
-            })
-        };
+                })?;
+                Ok([vec![program.display().to_string()], words[1..].to_vec()].concat())
+            }
+            Some(_) => self.cores_only(machine),
+            None => Ok(words),
+        }
+    }
+
+    /// The same, of numactl or taskset by their names.
+    pub(crate) fn words(&self, topology: &Topology) -> Vec<String> {
+        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         if let Some(options) = &self.numactl {
-            return Ok([vec![numactl()?], options.clone()].concat());
+            return [words(&["numactl"]), options.clone()].concat();
         }
         // With one node there is nothing to choose.
         let memory = match &self.memory {
@@ -237,11 +246,11 @@ impl Plan {
             Memory::Bind(nodes) => Some(format!("--membind={}", list(nodes))),
         };
         match (memory, &self.cpus) {
-            (None, None) => Ok(Vec::new()),
-            (None, Some(_)) => self.cores_only(machine),
-            (Some(memory), None) => Ok(vec![numactl()?, memory]),
+            (None, None) => Vec::new(),
+            (None, Some(cpus)) => words(&["taskset", "-c", &list(cpus)]),
+            (Some(memory), None) => words(&["numactl", &memory]),
             (Some(memory), Some(cpus)) => {
-                Ok(vec![numactl()?, format!("--physcpubind={}", list(cpus)), memory])
+                words(&["numactl", &format!("--physcpubind={}", list(cpus)), &memory])
             }
         }
     }

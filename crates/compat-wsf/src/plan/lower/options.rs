@@ -61,6 +61,9 @@ impl Default for LowerOptions {
     }
 }
 
+/// The key below `kubernetes` by which servers choose cores and folders of their node.
+pub const PRIVILEGED: &str = "servers.privileged";
+
 /// Place of servers and clients.
 #[derive(Clone, Debug, Default)]
 pub enum Rig {

@@ -45,10 +45,11 @@ impl Draft<'_> {
         if self.means.if_not_permitted == IfNotPermitted::Continue {
             self.own("server.if_not_permitted", json!("continue"));
         }
-        if self.in_pods() {
-            self.no_placement()?;
-        } else {
-            self.placement()?;
+        match self.places() {
+            true => self.placement()?,
+            false => self.no_placement()?,
+        }
+        if !self.in_pods() {
             self.limits();
         }
         let paths: Vec<&str> = self.from.value("DB_HOSTPATH").split_whitespace().collect();
@@ -168,7 +169,7 @@ impl Draft<'_> {
     pub(super) fn clients(&mut self) {
         // YCSB's definition of a latency.
         self.own("client.stamps", json!("client"));
-        if self.in_pods() {
+        if !self.places() {
             return;
         }
         let own = flags(self.from.value("CUSTOMER_NUMAOPT_CLIENT"));
@@ -176,14 +177,22 @@ impl Draft<'_> {
         let option = self.from.number("NUMACTL_OPTION").unwrap_or(0);
         // Evaluated when all values are known: in 23.3 --set came too late.
         let single = self.single_node();
-        match () {
+        let placed = match () {
             () if !own.is_empty() => {
                 self.put("client.placement.numactl", json!(own), "CUSTOMER_NUMAOPT_CLIENT");
+                true
             }
             () if !cores.is_empty() && (single || (2..=4).contains(&option)) => {
                 self.put("client.placement.cores", json!(cores), "YCSB_CORES");
+                true
             }
-            () => {}
+            () => false,
+        };
+        if self.in_pods() {
+            if placed {
+                self.own("kubernetes.workers.privileged", json!(true));
+            }
+            return;
         }
         if self.means.if_not_permitted == IfNotPermitted::Continue {
             self.own("client.if_not_permitted", json!("continue"));

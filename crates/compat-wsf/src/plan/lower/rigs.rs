@@ -9,6 +9,19 @@ use serde_json::{Value, json};
 /// The label by which the framework groups nodes.
 const GROUP: &str = "VM-GROUP";
 
+/// The node of pods of this run.
+fn beside(component: &str) -> Value {
+    let labels = json!({"dyno.run": "{run}", "app.kubernetes.io/component": component});
+    json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"})
+}
+
+/// That node, where it has room.
+fn preferred(component: &str) -> Value {
+    json!({"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "podAffinityTerm": beside(component)},
+    ]})
+}
+
 impl Draft<'_> {
     /// Puts the keys of the rig, and refuses variables and options that it does not offer.
     pub(super) fn rigged(&mut self) -> Result<(), Refused> {
@@ -98,15 +111,26 @@ impl Draft<'_> {
                 }
             }
         }
-        if !self.single_node() {
-            self.apart(pairs);
+        match self.single_node() {
+            true => self.together(),
+            false => self.apart(pairs),
         }
         for (key, value) in given {
             self.own(&format!("kubernetes.{key}"), value);
         }
-        self.note(
-            "pods have addresses of their own, so that all servers listen on one port; the original's use the node's network",
-        );
+        if !self.places() {
+            self.note(
+                "pods have addresses of their own, so that all servers listen on one port; the original's use the node's network \
+                 (--privileged)",
+            );
+        }
+    }
+
+    /// All on one node, where there is room.
+    fn together(&mut self) {
+        let affinity = json!({"podAffinity": preferred("server")});
+        self.put("kubernetes.servers.affinity", affinity.clone(), "RUN_SINGLE_NODE");
+        self.put("kubernetes.workers.affinity", affinity, "RUN_SINGLE_NODE");
     }
 
     /// Servers keep together and away from clients where they can; clients must keep off the servers' nodes, and are spread.
@@ -117,23 +141,19 @@ impl Draft<'_> {
                 {"weight": 1, "preference": {"matchExpressions": [rule]}},
             ]})
         };
-        let beside = |component: &str| {
-            let labels = json!({"dyno.run": "{run}", "app.kubernetes.io/component": component});
-            json!({"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"})
-        };
-        let preferred = |component: &str| {
-            json!({"preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "podAffinityTerm": beside(component)},
-            ]})
-        };
         let servers = json!({
             "nodeAffinity": nodes("worker"), "podAffinity": preferred("server"), "podAntiAffinity": preferred("worker"),
         });
-        let clients = json!({
+        let mut clients = json!({
             "nodeAffinity": nodes("client"),
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [beside("server")]},
         });
         let count = self.from.number("CLIENT_COUNT").unwrap_or(1);
+        if count == 1 {
+            // One machine is one node; a skew alone would let them have as many as there are.
+            clients["podAffinity"] =
+                json!({"requiredDuringSchedulingIgnoredDuringExecution": [beside("worker")]});
+        }
         self.put("kubernetes.servers.affinity", servers, "CLIENT_COUNT");
         self.put("kubernetes.workers.affinity", clients, "CLIENT_COUNT");
         match self.from.number("MAX_SKEW") {
@@ -156,7 +176,9 @@ impl Draft<'_> {
             return Err(Refused::new(
                 RefusalCode::Unsupported,
                 *name,
-                format!("{name}: pods without privileges choose no cores and have no folders of the node"),
+                format!(
+                    "{name}: pods without privileges choose no cores and have no folders of the node: --privileged allows it"
+                ),
             ));
         }
         match self.from.number("NUMACTL_OPTION").unwrap_or(0) {
@@ -169,7 +191,8 @@ impl Draft<'_> {
                     RefusalCode::Unsupported,
                     "NUMACTL_OPTION",
                     format!(
-                        "NUMACTL_OPTION={option}: pods without privileges choose no cores; 5 (reading 25) is no policy"
+                        "NUMACTL_OPTION={option}: pods without privileges choose no cores: --privileged allows it; 5 (reading 25) is \
+                         no policy"
                     ),
                 ));
             }

@@ -1,16 +1,17 @@
 //! What is made in the cluster for one run: objects of the namespace alone.
 //!
 //! Pods pass the restricted policy of the Pod Security Standards: no root, no privileges, no capabilities, the runtime's own
-//! seccomp profile, and no token of the API.
+//! seccomp profile, and no token of the API. Those that the experiment says are `privileged` do not.
 
 mod pod;
 pub mod server;
 
-use crate::kubernetes::manifests::pod::{HOME, labels, pod, pull, resources, restricted};
+use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};
 use crate::kubernetes::manifests::server::Instance;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::fault::On;
 use dyno_config::experiment::kubernetes::{Kubernetes, Pods};
+use dyno_config::server::placement::Placement;
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_localhost::error::LocalError;
 use serde_json::{Value, json};
@@ -76,8 +77,7 @@ pub fn run_manifests(
     name: &str,
     token: &str,
 ) -> Result<Manifests, LocalError> {
-    let own = |server: &ServerSpec| server.port.unwrap_or(server.kind.server_rules().port());
-    let port = spec.server.as_ref().map_or(0, own);
+    let port = spec.server.as_ref().map_or(0, first_port);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": format!("{name}-w"), "labels": labels(name, "worker", "dyno")},
@@ -93,6 +93,7 @@ pub fn run_manifests(
                 None => format!("{name}-s{instance}"),
             };
             let signalled = spec.faults.iter().any(|fault| !matches!(fault.on, On::Worker(_)));
+            let port = instance_ports(server, asked)[instance];
             let instance =
                 Instance { server, asked, run: name, name: own, number: instance, port, signalled };
             let made = instance.made()?;
@@ -101,9 +102,10 @@ pub fn run_manifests(
         }
     }
     if asked.load_pods > 0 {
-        others.push(job(asked, name, (&asked.loaders, asked.load_pods, LOADERS)));
+        others.push(job(asked, name, None, (&asked.loaders, asked.load_pods, LOADERS)));
     }
-    let mut job = job(asked, name, (&asked.workers, asked.worker_pods, "w"));
+    let placement = Some(&spec.client.placement).filter(|placement| !placement.is_nothing());
+    let mut job = job(asked, name, placement, (&asked.workers, asked.worker_pods, "w"));
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
         let given = crate::kubernetes::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
@@ -121,28 +123,48 @@ pub fn run_manifests(
     })
 }
 
+/// Port of the servers in pods: that of the experiment, or the kind's usual one.
+fn first_port(server: &ServerSpec) -> u16 {
+    server.port.unwrap_or(server.kind.server_rules().port())
+}
+
+/// The port of each instance. On the network of their node each has its own, as servers of one host have.
+pub(super) fn instance_ports(server: &ServerSpec, asked: &Kubernetes) -> Vec<u16> {
+    let first = first_port(server);
+    let own = |instance: u32| if asked.servers.privileged { instance as u16 } else { 0 };
+    (0..server.instances).map(|instance| first.saturating_add(own(instance))).collect()
+}
+
 /// Pods that wait for a controller. The Job ends well when none has spoken for a while, and is then deleted with all it owns.
-fn job(asked: &Kubernetes, run: &str, (pods, count, suffix): (&Pods, u32, &str)) -> Value {
+fn job(
+    asked: &Kubernetes,
+    run: &str,
+    placement: Option<&Placement>,
+    (pods, count, suffix): (&Pods, u32, &str),
+) -> Value {
     let mut chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "worker"});
     if asked.load_pods > 0 {
         // Each sort is spread by itself.
         chosen["batch.kubernetes.io/job-name"] = format!("{run}-{suffix}").into();
     }
-    let image = asked.image.clone().unwrap_or_else(|| format!("dyno:{}", env!("CARGO_PKG_VERSION")));
+    let image = dyno_image(asked);
     let mut spec = pod(pods, asked, &chosen);
     spec.insert("restartPolicy".into(), "Never".into());
+    let port = RELAY_PORT.to_string();
+    let mut command = ["dyno", "pod", "--patience", PATIENCE, "--port", &port, "--token", TOKEN]
+        .map(str::to_owned)
+        .to_vec();
+    command.extend(placement.into_iter().flat_map(|own| ["--placement".to_owned(), json!(own).to_string()]));
     spec.insert(
         "containers".into(),
         json!([{
             "name": "worker",
             "image": image,
             "imagePullPolicy": pull(asked),
-            "command": [
-                "dyno", "pod", "--patience", PATIENCE, "--port", RELAY_PORT.to_string(), "--token", TOKEN,
-            ],
+            "command": command,
             "ports": [{"name": "relay", "containerPort": RELAY_PORT}],
             "resources": resources(pods),
-            "securityContext": restricted(),
+            "securityContext": container_security(pods),
             "env": [{"name": "HOME", "value": "/tmp"}],
             "volumeMounts": [
                 {"name": "tmp", "mountPath": "/tmp"},

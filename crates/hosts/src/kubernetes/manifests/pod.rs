@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub(super) const HOME: &str = "/etc/dyno";
 /// Who runs in the pods.
 const USER: u32 = 10_001;
+/// What tells nodes apart.
+const NODE: &str = "kubernetes.io/hostname";
 
 pub(super) fn labels(run: &str, component: &str, app: &str) -> Value {
     json!({
@@ -28,12 +30,21 @@ pub(super) fn pull(asked: &Kubernetes) -> &'static str {
     }
 }
 
-pub(super) fn restricted() -> Value {
+/// What a container may do.
+pub(super) fn container_security(pods: &Pods) -> Value {
+    if pods.privileged {
+        return json!({"privileged": true});
+    }
     json!({
         "allowPrivilegeEscalation": false,
         "capabilities": {"drop": ["ALL"]},
         "readOnlyRootFilesystem": true,
     })
+}
+
+/// Image of dyno.
+pub(super) fn dyno_image(asked: &Kubernetes) -> String {
+    asked.image.clone().unwrap_or_else(|| format!("dyno:{}", env!("CARGO_PKG_VERSION")))
 }
 
 pub(super) fn resources(pods: &Pods) -> Value {
@@ -55,39 +66,61 @@ fn of_run(value: &Value, run: &Value) -> Value {
 
 /// The part of a pod's description that says where it goes and who runs there.
 pub(super) fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
-    let spread = |skew: u32, strict: bool| {
-        json!([{
+    let spread = |key: &str, skew: u32, strict: bool| {
+        json!({
             "maxSkew": skew,
-            "topologyKey": "kubernetes.io/hostname",
+            "topologyKey": key,
             "whenUnsatisfiable": if strict { "DoNotSchedule" } else { "ScheduleAnyway" },
             "labelSelector": {"matchLabels": chosen},
-        }])
+        })
     };
     let mut out = Map::new();
     out.insert("automountServiceAccountToken".into(), false.into());
     out.insert("enableServiceLinks".into(), false.into());
     out.insert("terminationGracePeriodSeconds".into(), 10.into());
-    out.insert(
-        "securityContext".into(),
-        json!({
+    let security = match pods.privileged {
+        true => json!({"runAsUser": 0, "runAsGroup": 0}),
+        false => json!({
             "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         }),
-    );
-    match (&pods.affinity, pods.one_per_node) {
-        (Some(affinity), _) => drop(out.insert("affinity".into(), of_run(affinity, &chosen["dyno.run"]))),
-        (None, true) => {
-            let term =
-                json!({"labelSelector": {"matchLabels": chosen}, "topologyKey": "kubernetes.io/hostname"});
-            let rule = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
-            out.insert("affinity".into(), json!({"podAntiAffinity": rule}));
+    };
+    out.insert("securityContext".into(), security);
+    match &pods.affinity {
+        Some(affinity) => drop(out.insert("affinity".into(), of_run(affinity, &chosen["dyno.run"]))),
+        None => {
+            let mut rules = Map::new();
+            if pods.one_per_node {
+                let term = json!({"labelSelector": {"matchLabels": chosen}, "topologyKey": NODE});
+                rules.insert("requiredDuringSchedulingIgnoredDuringExecution".into(), json!([term]));
+            }
+            if chosen["app.kubernetes.io/component"] == "worker" {
+                // Clients that take the cores of servers measure themselves: other nodes come first. Servers of any run are meant,
+                // since those that stay belong to another one.
+                let servers =
+                    json!({"app.kubernetes.io/part-of": "dyno", "app.kubernetes.io/component": "server"});
+                let term = json!({"labelSelector": {"matchLabels": servers}, "topologyKey": NODE});
+                let preferred = json!([{"weight": 100, "podAffinityTerm": term}]);
+                rules.insert("preferredDuringSchedulingIgnoredDuringExecution".into(), preferred);
+            }
+            if !rules.is_empty() {
+                out.insert("affinity".into(), json!({"podAntiAffinity": rules}));
+            }
         }
-        (None, false) => {}
     }
-    match pods.max_skew {
-        Some(skew) => drop(out.insert("topologySpreadConstraints".into(), spread(skew, true))),
-        None if out.contains_key("affinity") => {}
-        None => drop(out.insert("topologySpreadConstraints".into(), spread(1, false))),
+    let mut constraints = Vec::new();
+    match (pods.max_skew, &pods.affinity) {
+        (Some(skew), _) => constraints.push(spread(NODE, skew, true)),
+        (None, Some(_)) => {}
+        (None, None) => {
+            if !pods.one_per_node {
+                constraints.push(spread(NODE, 1, false));
+            }
+            constraints.push(spread("topology.kubernetes.io/zone", 1, false));
+        }
+    }
+    if !constraints.is_empty() {
+        out.insert("topologySpreadConstraints".into(), constraints.into());
     }
     if !pods.node_selector.is_empty() {
         out.insert("nodeSelector".into(), json!(pods.node_selector));

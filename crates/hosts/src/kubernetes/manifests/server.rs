@@ -1,6 +1,8 @@
 //! Objects of one instance of the servers: a StatefulSet for processes that are there for the same, and how they are reached.
 
-use crate::kubernetes::manifests::pod::{HOME, labels, pod, pull, resources, restricted};
+use crate::kubernetes::manifests::instance_ports;
+use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};
+use crate::kubernetes::place::SCRIPT;
 use crate::kubernetes::volumes;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::server::{Part, ServerSpec, Topology};
@@ -168,6 +170,18 @@ impl Instance<'_> {
         if kept(server, asked) {
             spec.insert("terminationGracePeriodSeconds".into(), SAVING_S.into());
         }
+        if asked.servers.privileged {
+            spec.insert("hostNetwork".into(), true.into());
+            spec.insert("dnsPolicy".into(), "ClusterFirstWithHostNet".into());
+        }
+        let before = self.init_containers();
+        if !before.is_empty() {
+            spec.insert("initContainers".into(), before.into());
+        }
+        let mut command = set.told.command.clone();
+        if self.is_placed() {
+            command.splice(0..0, ["sh", SCRIPT].map(str::to_owned));
+        }
         let (mounts, volumes) = self.mounted(set);
         spec.insert(
             "containers".into(),
@@ -175,11 +189,12 @@ impl Instance<'_> {
                 "name": "server",
                 "image": server_image(server, asked),
                 "imagePullPolicy": pull(asked),
-                "command": set.told.command,
+                "command": command,
+                "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
                 "ports": [{"containerPort": self.port}],
                 "readinessProbe": {"tcpSocket": {"port": self.port}, "periodSeconds": 1, "failureThreshold": 600},
                 "resources": resources(&asked.servers),
-                "securityContext": restricted(),
+                "securityContext": container_security(&asked.servers),
                 "volumeMounts": mounts,
             }]),
         );
@@ -207,10 +222,62 @@ impl Instance<'_> {
         })
     }
 
+    /// Returns whether cores or memory of its node are chosen.
+    fn is_placed(&self) -> bool {
+        self.asked.servers.privileged && !self.server.placement.is_nothing()
+    }
+
+    /// Folder of its node for the data.
+    fn node_folder(&self) -> Option<&Path> {
+        self.server.data.path.as_ref().map(|path| path.of_process(self.number))
+    }
+
+    /// Containers of dyno's in the pods of servers: one that writes how the server is started on this node, and one that removes
+    /// the data from the node's folder once the server has ended.
+    fn init_containers(&self) -> Vec<Value> {
+        let (asked, server) = (self.asked, self.server);
+        let container = |name: &str, command: Vec<String>, mounts: Value| {
+            json!({
+                "name": name, "image": dyno_image(asked), "imagePullPolicy": pull(asked), "command": command,
+                "securityContext": container_security(&asked.servers), "volumeMounts": mounts,
+                "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            })
+        };
+        let mut all = Vec::new();
+        if self.is_placed() {
+            let ports: Vec<String> = instance_ports(server, asked).iter().map(u16::to_string).collect();
+            let command = [
+                "dyno",
+                "place",
+                "--placement",
+                &json!(server.placement).to_string(),
+                "--ports",
+                &ports.join(","),
+                "--number",
+                &self.number.to_string(),
+                "--script",
+                SCRIPT,
+            ];
+            let command = command.map(str::to_owned).to_vec();
+            all.push(container("place", command, json!([{"name": "placed", "mountPath": "/placed"}])));
+        }
+        if self.node_folder().is_some() {
+            let command = ["dyno", "discard", "/node/dyno-$(POD_NAME)"].map(str::to_owned).to_vec();
+            let mut own = container("discard", command, json!([{"name": "data", "mountPath": "/node"}]));
+            // The kubelet ends it after the server.
+            own["restartPolicy"] = "Always".into();
+            all.push(own);
+        }
+        all
+    }
+
     /// Returns the mounts of a set's pods, and their volumes.
     fn mounted(&self, set: &Set) -> (Value, Value) {
-        let mut mounts =
-            vec![json!({"name": "data", "mountPath": "/data"}), json!({"name": "tmp", "mountPath": "/tmp"})];
+        let mut data = json!({"name": "data", "mountPath": "/data"});
+        if self.node_folder().is_some() {
+            data["subPathExpr"] = "dyno-$(POD_NAME)".into();
+        }
+        let mut mounts = vec![data, json!({"name": "tmp", "mountPath": "/tmp"})];
         let mut volumes = vec![json!({"name": "tmp", "emptyDir": {}})];
         if set.told.file.is_some() {
             mounts.push(json!({"name": "configuration", "mountPath": HOME, "readOnly": true}));
@@ -219,8 +286,16 @@ impl Instance<'_> {
                 false => json!({"name": "configuration", "configMap": {"name": set.name}}),
             });
         }
-        if self.asked.storage.is_none() {
-            volumes.push(json!({"name": "data", "emptyDir": {}}));
+        if self.is_placed() {
+            mounts.push(json!({"name": "placed", "mountPath": "/placed", "readOnly": true}));
+            volumes.push(json!({"name": "placed", "emptyDir": {}}));
+        }
+        match self.node_folder() {
+            Some(path) => {
+                volumes.push(json!({"name": "data", "hostPath": {"path": path, "type": "DirectoryOrCreate"}}))
+            }
+            None if self.asked.storage.is_none() => volumes.push(json!({"name": "data", "emptyDir": {}})),
+            None => {}
         }
         (mounts.into(), volumes.into())
     }
