@@ -72,7 +72,7 @@ fn an_experiment_leaves_a_page_that_leads_to_its_runs() {
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
     let page = std::fs::read_to_string(dyno.path("e/report.html")).expect("report.html");
-    assert!(page.contains("Users: does Little&#39;s law hold?"), "{page}");
+    assert!(page.contains("Users: does Little's law hold?"), "{page}");
     let links: Vec<&str> =
         page.split("<a href=\"./").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(links.len() >= 8, "{links:?}");

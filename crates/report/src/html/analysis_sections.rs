@@ -1,13 +1,14 @@
 //! Meaning of the figures: stability, operational laws, diagnosis.
 
-use crate::html::text::{escape_html, format_percent, format_rate, format_us, render_table, table_heads};
-use dyno_analysis::diagnose::{Diagnosis, Moved};
+use crate::html::text::{format_percent, format_rate, format_us, render_lines, render_table};
+use dyno_analysis::diagnose::{Diagnosis, DiagnosisFinding, Moved};
 use dyno_analysis::laws::{check_laws, observe_run};
-use dyno_analysis::series::{SegmentLabel, Stability, StabilityAnswer, judge_stability};
+use dyno_analysis::series::{Segment, SegmentLabel, Stability, StabilityAnswer, judge_stability};
 use dyno_analysis::steadiness_of_responses;
 use dyno_rundir::{IntervalHistory, RunDir};
 use dyno_types::shell::quoted;
 use dyno_types::units::counted;
+use maud::{Markup, html};
 
 /// The measured phase over time, and what was found in it.
 pub struct StabilityAnalysis {
@@ -46,33 +47,26 @@ impl StabilityAnalysis {
 }
 
 /// The section "stability".
-pub fn render_stability(over_time: Option<&StabilityAnalysis>) -> String {
+pub fn render_stability(over_time: Option<&StabilityAnalysis>) -> Markup {
     let Some(over_time) = over_time else {
-        return "<p>Whether the run was steady cannot be said: that takes at least 5 whole intervals of the measured phase.\
-            </p>\n"
-            .into();
+        return html! {
+            p {
+                "Whether the run was steady cannot be said: that takes at least 5 whole intervals of the measured \
+                 phase."
+            }
+        };
     };
     let (found, step_s) = (&over_time.found, over_time.history.step_s);
-    let mut rows = Vec::new();
-    for segment in &found.segments {
+    let row = |segment: &Segment| {
         let what = match segment.label {
             SegmentLabel::WarmUp => "warm-up",
             SegmentLabel::Level => "level",
             SegmentLabel::Collapse => "collapse",
             SegmentLabel::Recovery => "recovery",
         };
-        rows.push(vec![
-            what.to_owned(),
-            format!(
-                "{} to {} s",
-                over_time.second_of_interval(segment.range.0),
-                over_time.second_of_interval(segment.range.1)
-            ),
-            format_rate(segment.mean),
-        ]);
-    }
-    let mut out =
-        render_table("Levels of throughput", &table_heads(&["level", "seconds", "mean, 1/s"]), &rows, 2);
+        let [from, to] = [segment.range.0, segment.range.1].map(|at| over_time.second_of_interval(at));
+        [what.to_owned(), format!("{from} to {to} s"), format_rate(segment.mean)]
+    };
     let mut lines = vec![match (found.answer, found.segments.len()) {
         (StabilityAnswer::Steady, 1) => "Steady: no change of level of 5 % or more was found.".to_owned(),
         (StabilityAnswer::CannotTell, 1) => {
@@ -144,113 +138,101 @@ pub fn render_stability(over_time: Option<&StabilityAnalysis>) -> String {
             over_time.second_of_interval(first.at + first.intervals)
         ),
     });
-    // Of a table that was imported from a later second on they are those of the table.
-    if over_time.second_of_interval(0) == 0 {
-        out.push_str("<p class=\"dim\">Seconds count from the beginning of the measured phase.</p>\n");
+    let heads = ["level", "seconds", "mean, 1/s"];
+    html! {
+        (render_table("Levels of throughput", &heads, found.segments.iter().map(row), 2))
+        // Of a table that was imported from a later second on they are those of the table.
+        @if over_time.second_of_interval(0) == 0 {
+            p.dim { "Seconds count from the beginning of the measured phase." }
+        }
+        (render_lines(lines))
     }
-    out.push_str("<ul class=\"reasons\">");
-    lines.iter().for_each(|line| out.push_str(&format!("<li>{}</li>", escape_html(line))));
-    out.push_str("</ul>\n");
-    out
 }
 
 /// The section "laws".
-pub fn render_laws(dir: &RunDir) -> String {
+pub fn render_laws(dir: &RunDir) -> Markup {
     let Some(observed) = observe_run(dir) else {
         let ok = dir.phases.iter().any(|phase| phase.totals.count_ok() > 0);
         let why = if ok { "times of the operations are not known" } else { "no operation succeeded" };
-        return format!("<p>The laws cannot be checked: {why}.</p>\n");
+        return html! { p { "The laws cannot be checked: " (why) "." } };
     };
     let side = |value: f64, unit: &str| match unit {
         "us" => format_us(value),
         unit => format!("{} {unit}", format_rate(value)),
     };
-    let rows: Vec<Vec<String>> = check_laws(&observed)
-        .iter()
-        .map(|law| {
-            let testable = law.holds != dyno_analysis::laws::Holds::NotTestable;
-            let cell = |text: String| if testable { text } else { "-".into() };
-            vec![
-                law.law.to_owned(),
-                law.formula.to_owned(),
-                law.holds.as_str().to_owned(),
-                law.cause.clone().unwrap_or_default(),
-                cell(side(law.measured, law.unit)),
-                cell(side(law.expected, law.unit)),
-                cell(format!("{:+.2} %", law.error * 100.0)),
-            ]
-        })
-        .collect();
-    let names = table_heads(&["law", "formula", "verdict", "cause", "measured", "by the law", "error"]);
-    let mut out = format!(
-        "<p>Identities that hold for every system; where one fails, the measurement is wrong.</p>\n<div \
-            class=\"long\">{}</div>\n",
-        render_table("Operational laws", &names, &rows, 4)
-    );
-    if !observed.uses.is_empty() {
-        let rows: Vec<Vec<String>> = observed
-            .uses
-            .iter()
-            .map(|used| {
-                vec![
-                    used.name.clone(),
-                    format!("{:.2}", used.busy),
-                    used.servers.map_or("unknown".into(), |n| format!("{n:.0}")),
-                    used.servers.filter(|n| *n > 0.0).map_or("-".into(), |n| format_percent(used.busy / n)),
-                    format_us(used.busy / observed.throughput * 1e6),
-                ]
-            })
-            .collect();
-        let names =
-            table_heads(&["resource", "busy on average", "it has", "utilisation", "demand of an operation"]);
-        out.push_str(&render_table("Utilisation and service demand (U = X D)", &names, &rows, 1));
+    let rows = check_laws(&observed).into_iter().map(|law| {
+        let testable = law.holds != dyno_analysis::laws::Holds::NotTestable;
+        let cell = |text: String| if testable { text } else { "-".into() };
+        [
+            law.law.to_owned(),
+            law.formula.to_owned(),
+            law.holds.as_str().to_owned(),
+            law.cause.clone().unwrap_or_default(),
+            cell(side(law.measured, law.unit)),
+            cell(side(law.expected, law.unit)),
+            cell(format!("{:+.2} %", law.error * 100.0)),
+        ]
+    });
+    let heads = ["law", "formula", "verdict", "cause", "measured", "by the law", "error"];
+    let uses = observed.uses.iter().map(|used| {
+        [
+            used.name.clone(),
+            format!("{:.2}", used.busy),
+            used.servers.map_or("unknown".into(), |n| format!("{n:.0}")),
+            used.servers.filter(|n| *n > 0.0).map_or("-".into(), |n| format_percent(used.busy / n)),
+            format_us(used.busy / observed.throughput * 1e6),
+        ]
+    });
+    let heads_of_uses = ["resource", "busy on average", "it has", "utilisation", "demand of an operation"];
+    html! {
+        p { "Identities that hold for every system; where one fails, the measurement is wrong." }
+        div.long { (render_table("Operational laws", &heads, rows, 4)) }
+        @if !observed.uses.is_empty() {
+            (render_table("Utilisation and service demand (U = X D)", &heads_of_uses, uses, 1))
+        }
     }
-    out
 }
 
 /// The section "diagnosis": what changed in the run, and what limits it.
-pub fn render_diagnosis(Diagnosis { change, findings }: &Diagnosis, watched: bool) -> String {
-    let mut out = String::new();
-    if let Some(change) = change {
-        out.push_str(&format!("<p>What changed: {}.</p>\n", escape_html(&change.describe_change())));
-        let rows: Vec<Vec<String>> = change.moved.iter().map(|one| one.table_cells().to_vec()).collect();
-        if !rows.is_empty() {
-            let caption =
-                "Series that moved in another way than throughput did, a usual second before and after";
-            out.push_str(&render_table(caption, &table_heads(&Moved::HEADS), &rows, 1));
-        }
-    }
-    if findings.is_empty() {
-        let why = match watched {
-            true => "Nothing that was watched is near a limit: no finding.",
-            false => "Host, server and database were not watched: what limits the run cannot be said.",
-        };
-        return format!("{out}<p>{why}</p>\n");
-    }
-    for (number, finding) in findings.iter().enumerate() {
-        out.push_str(&format!(
-            "<article class=\"finding\"><h3>{}. {} <small class=\"dim\">{}, confidence {:.0} %</small></h3>\n",
-            number + 1,
-            escape_html(&finding.claim),
-            finding.confidence_word(),
-            finding.confidence * 100.0
-        ));
-        for (title, lines) in [("For it", &finding.evidence), ("Against it", &finding.against)] {
-            if !lines.is_empty() {
-                let items: String =
-                    lines.iter().map(|line| format!("<li>{}</li>", escape_html(line))).collect();
-                out.push_str(&format!("<p>{title}:</p><ul class=\"reasons\">{items}</ul>\n"));
+pub fn render_diagnosis(Diagnosis { change, findings }: &Diagnosis, watched: bool) -> Markup {
+    html! {
+        @if let Some(change) = change {
+            p { "What changed: " (change.describe_change()) "." }
+            @if !change.moved.is_empty() {
+                @let rows = change.moved.iter().map(Moved::table_cells);
+                (render_table(
+                    "Series that moved in another way than throughput did, a usual second before and after",
+                    &Moved::HEADS, rows, 1,
+                ))
             }
         }
-        out.push_str(&format!(
-            "<p>{}</p>\n<p>To settle it: {}</p>\n",
-            escape_html(finding.advice),
-            escape_html(&finding.experiment)
-        ));
-        if !finding.command.is_empty() {
-            out.push_str(&format!("<pre>{}</pre>\n", escape_html(&quoted(&finding.command))));
+        @if findings.is_empty() {
+            p {
+                @if watched {
+                    "Nothing that was watched is near a limit: no finding."
+                } @else {
+                    "Host, server and database were not watched: what limits the run cannot be said."
+                }
+            }
         }
-        out.push_str("</article>\n");
+        @for (number, finding) in findings.iter().enumerate() { (render_finding(number + 1, finding)) }
     }
-    out
+}
+
+fn render_finding(number: usize, finding: &DiagnosisFinding) -> Markup {
+    let confidence = format!("{:.0} %", finding.confidence * 100.0);
+    html! {
+        article.finding {
+            h3 {
+                (number) ". " (finding.claim) " "
+                small.dim { (finding.confidence_word()) ", confidence " (confidence) }
+            }
+            @for (title, lines) in [("For it", &finding.evidence), ("Against it", &finding.against)] {
+                @if !lines.is_empty() { p { (title) ":" } (render_lines(lines)) }
+            }
+            p { (finding.advice) }
+            p { "To settle it: " (finding.experiment) }
+            @if !finding.command.is_empty() { pre { (quoted(&finding.command)) } }
+        }
+    }
 }

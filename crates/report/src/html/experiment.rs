@@ -3,13 +3,14 @@
 use crate::faults;
 use crate::html::analysis_sections::{StabilityAnalysis, render_stability};
 use crate::html::charts::PageData;
-use crate::html::document::{render_bar, render_chip, render_standalone_page};
+use crate::html::document::{render_bar, render_chip, render_section, render_standalone_page, render_tile};
 use crate::html::gathered::{CellRuns, Gathered, GatheredRun, gather_runs};
 use crate::html::overlay::render_overlay;
 use crate::html::plot::{Dot, Plot, category_plot};
 use crate::html::rates;
+use crate::html::sections::render_faults;
 use crate::html::text::{
-    escape_html, format_rate, format_timestamp, format_us, format_whole, table_heads, table_of_markup,
+    format_rate, format_timestamp, format_us, format_whole, join_markup, render_lines, render_table,
 };
 use crate::html::users;
 use crate::tuning;
@@ -18,14 +19,14 @@ use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
-use std::fmt::Write as _;
+use maud::{Markup, Render, html};
 
 /// The page. `price`: of an hour of everything that took part. `found`: what searches have found, a sentence each.
 pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]) -> String {
     let all = gather_runs(dir, price);
     let mut data = PageData::default();
     let overlay = render_overlay(&all, &mut data);
-    let mut sections: Vec<(&str, &str, String)> = Vec::new();
+    let mut sections: Vec<(&str, &str, Markup)> = Vec::new();
     // One point is no drawing.
     if all.rows.len() != 1 {
         sections.push(("multiples", "Throughput and p99 by cell", multiples(&all)));
@@ -56,35 +57,26 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
         Some(question) => (question.as_str(), format!("{}, ", dir.name)),
         None => (dir.name.as_str(), String::new()),
     };
-    let links: Vec<(String, String)> =
-        sections.iter().map(|(id, title, _)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let links: Vec<(&str, &str)> = sections.iter().map(|(id, title, _)| (*id, *title)).collect();
     let said = if found.is_empty() { answer(&all) } else { found.join(" ") } + &recovered(&all);
-    let mut out = format!(
-        "{}<header>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<p class=\"dim\">{}{}</p>\n",
-        render_bar(&chips(&all), &dir.name, &links),
-        escape_html(title),
-        escape_html(&said),
-        escape_html(&name),
-        escape_html(&format_timestamp(&dir.started))
-    );
-    headline(&mut out, &all);
-    for note in &all.notes {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape_html(note));
-    }
-    out.push_str("</header>\n<main id=\"main\" tabindex=\"-1\">\n");
-    for (id, title, text) in &sections {
-        let _ = write!(
-            out,
-            "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{}</h2>\n{text}</section>\n",
-            escape_html(title)
-        );
-    }
-    out.push_str("</main>\n");
-    render_standalone_page(&dir.name, &out, &data)
+    let body = html! {
+        (render_bar(&chips(&all), &dir.name, &links))
+        header {
+            h1 { (title) }
+            p { strong { (said) } }
+            p.dim { (name) (format_timestamp(&dir.started)) }
+            (headline(&all))
+            @for note in &all.notes { p.note { (note) } }
+        }
+        main id="main" tabindex="-1" {
+            @for (id, title, content) in &sections { (render_section(id, title, content)) }
+        }
+    };
+    render_standalone_page(&dir.name, &body, &data)
 }
 
 /// The worst verdict of the runs as a chip, with how many have it.
-fn chips(all: &Gathered<'_>) -> String {
+fn chips(all: &Gathered<'_>) -> Markup {
     let count = |of: &dyn Fn(&CellRuns) -> usize| all.rows.iter().map(of).sum::<usize>();
     let ended = all.rows.iter().map(|row| row.runs.len()).sum::<usize>();
     let worst = [
@@ -97,16 +89,16 @@ fn chips(all: &Gathered<'_>) -> String {
         Some((runs, class, word)) => (class, format!("{word} {runs} of {ended}")),
         None => ("running", "NO RUN".into()),
     };
-    let missed = match count(&|row| row.figures.missed) {
-        0 => String::new(),
-        runs => render_chip("invalid", &format!("FAIL {runs} of {ended}")),
-    };
-    render_chip(class, &words) + &missed
+    let missed = count(&|row| row.figures.missed);
+    html! {
+        (render_chip(class, &words))
+        @if missed > 0 { (render_chip("invalid", &format!("FAIL {missed} of {ended}"))) }
+    }
 }
 
 /// What faults did, a table of all runs.
-fn faulted(all: &Gathered<'_>) -> Option<String> {
-    let mut rows: Vec<Vec<String>> = Vec::new();
+fn faulted(all: &Gathered<'_>) -> Option<Markup> {
+    let mut rows: Vec<Vec<Markup>> = Vec::new();
     let some = || all.rows.iter().flat_map(|row| &row.runs).filter(|run| !run.faults.is_empty());
     let many = some().count() > 1;
     for row in &all.rows {
@@ -116,22 +108,14 @@ fn faulted(all: &Gathered<'_>) -> Option<String> {
                 _ => format!("{}, repetition {}", row.describe_cell(), run.ended.repetition),
             };
             for fault in &run.faults {
-                let cells = faults::format_fault_row(fault).into_iter().map(|cell| escape_html(&cell));
+                let cells = faults::format_fault_row(fault).into_iter().map(|cell| cell.render());
                 rows.push(many.then(|| link(all, run, &whose)).into_iter().chain(cells).collect());
             }
         }
     }
-    if rows.is_empty() {
-        return None;
-    }
-    let mut names = if many { table_heads(&["run"]) } else { Vec::new() };
-    names.extend(table_heads(&faults::HEADS));
-    let words = 1 + usize::from(many);
-    let table = table_of_markup("Faults that the experiment asked for", &names, &rows, words);
-    Some(format!(
-        "<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n",
-        escape_html(faults::MEANING)
-    ))
+    let mut heads = if many { vec!["run"] } else { Vec::new() };
+    heads.extend(faults::HEADS);
+    (!rows.is_empty()).then(|| render_faults(&heads, &rows, 1 + usize::from(many)))
 }
 
 /// What became of faults, in a sentence; nothing where there was none.
@@ -190,55 +174,47 @@ fn answer(all: &Gathered<'_>) -> String {
     }
 }
 
-fn headline(out: &mut String, all: &Gathered<'_>) {
+fn headline(all: &Gathered<'_>) -> Markup {
     let count = |of: &dyn Fn(&CellRuns) -> usize| all.rows.iter().map(of).sum::<usize>();
-    let tile =
-        |name: &str, value: String| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape_html(&value));
-    out.push_str("<dl class=\"figures\">");
-    out.push_str(&tile("Cells", format_whole(all.dir.cells.len() as f64)));
-    out.push_str(&tile(
-        "Completed runs",
-        match all.dir.searches {
-            true => count(&|r| r.figures.runs).to_string(),
-            false => format!("{} of {}", count(&|r| r.figures.runs), all.dir.planned),
-        },
-    ));
-    for (name, class, runs) in [
+    let completed = match all.dir.searches {
+        true => count(&|r| r.figures.runs).to_string(),
+        false => format!("{} of {}", count(&|r| r.figures.runs), all.dir.planned),
+    };
+    let bad = [
         ("Failed", "invalid", count(&|r| r.figures.failed)),
         ("Suspect", "suspect", count(&|r| r.figures.suspect)),
         ("Invalid", "invalid", count(&|r| r.figures.invalid)),
-    ] {
-        let class = if runs > 0 { format!(" class=\"{class}\"") } else { String::new() };
-        let _ = write!(out, "<div><dt>{name}</dt><dd{class}>{runs}</dd></div>");
-    }
+    ];
     let best = all.rows.iter().filter_map(|row| Some((row.figures.throughput?, row)));
-    if let Some((throughput, row)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        let _ = write!(
-            out,
-            "<div><dt>Greatest mean throughput</dt><dd>{}/s<small>{}</small></dd></div>",
-            format_rate(throughput),
-            escape_html(&if all.rows.len() > 1 { row.describe_cell() } else { String::new() })
-        );
+    html! {
+        dl.figures {
+            (render_tile("Cells", &format_whole(all.dir.cells.len() as f64), ""))
+            (render_tile("Completed runs", &completed, ""))
+            @for (name, class, runs) in bad {
+                div { dt { (name) } dd class=[(runs > 0).then_some(class)] { (runs) } }
+            }
+            @if let Some((throughput, row)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) {
+                @let cell = if all.rows.len() > 1 { row.describe_cell() } else { String::new() };
+                (render_tile("Greatest mean throughput", &format!("{}/s", format_rate(throughput)), &cell))
+            }
+        }
     }
-    out.push_str("</dl>\n");
 }
 
 /// Runs that were meant to last much longer than the others: no points of a sweep, each with its course.
-fn courses(all: &Gathered<'_>) -> Option<String> {
-    let mut out = String::new();
+fn courses(all: &Gathered<'_>) -> Option<Markup> {
+    let mut courses = Vec::new();
     for row in all.rows.iter().filter(|row| row.for_its_course) {
         for run in &row.runs {
             let Ok(found) = RunDir::open(&all.dir.path.join(&run.ended.dir)) else { continue };
-            let _ = writeln!(
-                out,
-                "<h3>{}</h3>",
-                escape_html(&format!("{}: {}", row.describe_cell(), run.ended.dir))
-            );
             let over_time = found.interval_history().ok().and_then(StabilityAnalysis::from_history);
-            out.push_str(&render_stability(over_time.as_ref()));
+            courses.push(html! {
+                h3 { (row.describe_cell()) ": " (run.ended.dir) }
+                (render_stability(over_time.as_ref()))
+            });
         }
     }
-    (!out.is_empty()).then_some(out)
+    (!courses.is_empty()).then(|| join_markup(courses, ""))
 }
 
 /// `mean ± half` of operations per second.
@@ -249,7 +225,7 @@ fn with_interval(row: &CellRuns) -> (String, String) {
 }
 
 /// The same with its colours, as markup.
-fn remarks(row: &CellRuns) -> String {
+fn remarks(row: &CellRuns) -> Option<Markup> {
     let figures = &row.figures;
     let counts = [
         (figures.failed, "invalid", "failed"),
@@ -258,9 +234,9 @@ fn remarks(row: &CellRuns) -> String {
         (figures.missed, "invalid", "missed a threshold"),
     ];
     let some = counts.iter().filter(|(runs, ..)| *runs > 0);
-    let words: Vec<String> =
-        some.map(|(runs, class, what)| format!("<span class=\"{class}\">{runs} {what}</span>")).collect();
-    words.join(", ")
+    let words: Vec<Markup> =
+        some.map(|(runs, class, what)| html! { span class=(class) { (runs) " " (what) } }).collect();
+    (!words.is_empty()).then(|| join_markup(words, ", "))
 }
 
 /// The address of a run's page: a path below this one, whatever the journal says.
@@ -269,86 +245,72 @@ fn address(dir: &str) -> String {
     format!("./{}/report.html", percent::percent_encode(dir, SET))
 }
 
-fn link(all: &Gathered<'_>, run: &GatheredRun, words: &str) -> String {
+fn link(all: &Gathered<'_>, run: &GatheredRun, words: &str) -> Markup {
     match all.dir.path.join(&run.ended.dir).join("report.html").is_file() {
-        true => format!("<a href=\"{}\">{}</a>", escape_html(&address(&run.ended.dir)), escape_html(words)),
-        false => escape_html(words),
+        true => html! { a href=(address(&run.ended.dir)) { (words) } },
+        false => words.render(),
     }
 }
 
-fn cells(all: &Gathered<'_>) -> String {
-    let factors = all.factor_names();
-    let mut names: Vec<String> = factors.iter().map(|name| (*name).to_owned()).collect();
+fn cells(all: &Gathered<'_>) -> Markup {
+    let mut heads = all.factor_names();
     let points = all.rows.iter().any(|row| !row.figures.point.is_empty());
-    if points {
-        names.push("point".into());
-    }
-    let words = names.len();
-    names.extend(table_heads(&["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]));
+    heads.extend(points.then_some("point"));
+    let words = heads.len();
+    heads.extend(["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]);
     // Worth of throughput: where the server was watched, where a price is given.
     let worth = |of: &dyn Fn(&CellRuns) -> Option<Worth>| all.rows.iter().any(|row| of(row).is_some());
     let per_core = worth(&|row| row.figures.per_core);
     let per_price = worth(&|row| row.figures.per_price);
     for (shown, head) in [(per_core, "per core-second"), (per_price, "per currency unit")] {
-        names.extend(shown.then(|| head.to_owned()));
+        heads.extend(shown.then_some(head));
     }
-    let remarked = all.rows.iter().any(|row| !remarks(row).is_empty());
-    names.extend(remarked.then(|| "remarks".to_owned()));
-    names.push("reports".into());
-    let rows: Vec<Vec<String>> = all
-        .rows
-        .iter()
-        .map(|row| {
-            let mut line: Vec<String> =
-                row.figures.levels.iter().map(|(_, label)| escape_html(label)).collect();
-            if words > factors.len() {
-                line.push(escape_html(&row.figures.point));
-            }
-            let (mean, half) = with_interval(row);
-            line.extend([row.figures.runs.to_string(), mean, half]);
-            match row.figures.response_us {
-                Some(three) => line.extend(three.map(|v| if v.is_nan() { "-".into() } else { format_us(v) })),
-                None => line.extend(["-"; 3].map(str::to_owned)),
-            }
-            for (shown, one) in [(per_core, row.figures.per_core), (per_price, row.figures.per_price)] {
-                line.extend(shown.then(|| one.map_or("-".into(), |one| one.format_with_interval())));
-            }
-            line.extend(remarked.then(|| remarks(row)));
-            let links: Vec<String> =
-                row.runs.iter().map(|run| link(all, run, &run.ended.repetition.to_string())).collect();
-            // Numbers are small: each gets room for a finger.
-            line.push(format!("<span class=\"numbers\">{}</span>", links.join(" ")));
-            line
-        })
-        .collect();
-    let text = table_of_markup(
-        "Mean over repetitions; response times from the merged histograms of all runs",
-        &names,
-        &rows,
-        words,
-    );
-    format!(
-        "{text}<p class=\"dim\">95 % intervals (Student's t, over runs). If two overlap, this table shows no difference.</p>\n"
-    )
+    let remarked = all.rows.iter().any(|row| remarks(row).is_some());
+    heads.extend(remarked.then_some("remarks"));
+    heads.push("reports");
+    let row = |row: &CellRuns| {
+        let mut line: Vec<Markup> = row.figures.levels.iter().map(|(_, label)| label.render()).collect();
+        line.extend(points.then(|| row.figures.point.render()));
+        let (mean, half) = with_interval(row);
+        line.extend([row.figures.runs.to_string(), mean, half].map(|cell| cell.render()));
+        line.extend(match row.figures.response_us {
+            Some(three) => three.map(|v| if v.is_nan() { "-".render() } else { format_us(v).render() }),
+            None => ["-"; 3].map(|cell| cell.render()),
+        });
+        for (shown, one) in [(per_core, row.figures.per_core), (per_price, row.figures.per_price)] {
+            let worth = || one.map_or("-".render(), |one| one.format_with_interval().render());
+            line.extend(shown.then(worth));
+        }
+        line.extend(remarked.then(|| remarks(row).unwrap_or_default()));
+        let links = row.runs.iter().map(|run| link(all, run, &run.ended.repetition.to_string()));
+        // Numbers are small: each gets room for a finger.
+        line.push(html! { span.numbers { (join_markup(links, " ")) } });
+        line
+    };
+    let caption = "Mean over repetitions; response times from the merged histograms of all runs";
+    html! {
+        (render_table(caption, &heads, all.rows.iter().map(row), words))
+        p.dim { "95 % intervals (Student's t, over runs). If two overlap, this table shows no difference." }
+    }
 }
 
 /// Throughput by cell: the factor with the most levels across, a drawing for each combination of the others.
-fn multiples(all: &Gathered<'_>) -> String {
+fn multiples(all: &Gathered<'_>) -> Markup {
     let top = all
         .rows
         .iter()
         .filter_map(|row| Some(row.figures.throughput? * (1.0 + row.figures.half_width.unwrap_or(0.0))))
         .fold(0.0, f64::max);
     if top <= 0.0 {
-        return "<p>No run has completed: there is nothing to draw.</p>\n".into();
+        return html! { p { "No run has completed: there is nothing to draw." } };
     }
     let across =
         (0..all.factor_names().len()).max_by_key(|at| (all.factor_levels(*at).len(), std::cmp::Reverse(*at)));
-    let mut out = String::from("<div class=\"grid2\">\n");
     let groups = all.group_rows(&across.map_or(Vec::new(), |at| vec![at]));
     let tail = |row: &CellRuns| row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite());
     let worst = all.rows.iter().filter_map(tail).fold(0.0, f64::max);
     let many = groups.len() > 1;
+    let mut drawings = Vec::new();
     for (words, mut rows) in groups {
         // A search has several points in a cell: each stands by itself.
         let searched = rows.iter().any(|row| !row.figures.point.is_empty());
@@ -392,20 +354,20 @@ fn multiples(all: &Gathered<'_>) -> String {
         } else {
             format!("{words}: p99 of the response time")
         };
-        out.push_str(
-            &category_plot(title, across_name.clone(), labels.clone(), dots, Vec::new(), top).render_figure(),
-        );
+        let plot = category_plot(title, across_name.clone(), labels.clone(), dots, Vec::new(), top);
+        drawings.push(plot.render_figure());
         if !tails.is_empty() {
             let plot = category_plot(title_of_tails, across_name, labels, tails, Vec::new(), worst * 1.05);
-            out.push_str(&Plot { show: format_us, ..plot }.render_figure());
+            drawings.push(Plot { show: format_us, ..plot }.render_figure());
         }
     }
-    let scale = if many { " All drawings of a figure have the same scale." } else { "" };
-    let _ = write!(
-        out,
-        "</div>\n<p class=\"dim\">Points are means over repetitions, bars their 95 % intervals; one run has none.{scale}</p>\n"
-    );
-    out
+    html! {
+        div.grid2 { @for drawing in drawings { (drawing) } }
+        p.dim {
+            "Points are means over repetitions, bars their 95 % intervals; one run has none."
+            @if many { " All drawings of a figure have the same scale." }
+        }
+    }
 }
 
 /// Rows of a search for one value, such as `rate=2000`, put in the order of their values: its name and the values.
@@ -427,71 +389,53 @@ fn one_searched(rows: &mut [&CellRuns]) -> Option<(String, Vec<String>)> {
 }
 
 /// Describes what tunings have found, if anything was tuned.
-fn tunings(dir: &ExperimentDir) -> Option<String> {
+fn tunings(dir: &ExperimentDir) -> Option<Markup> {
     let all = match dyno_rundir::tuning::read(&dir.path) {
         Ok(all) if all.is_empty() => return None,
         Ok(all) => all,
-        Err(error) => return Some(format!("<p class=\"note\">{}</p>\n", escape_html(&error.to_string()))),
+        Err(error) => return Some(html! { p.note { (error) } }),
     };
-    let mut out = String::new();
-    for cell in &all {
-        let items: String = tuning::describe_effects(cell)
-            .iter()
-            .map(|words| format!("<li>{}</li>", escape_html(words)))
-            .collect();
-        let _ = writeln!(
-            out,
-            "<p>{}</p>\n<ul class=\"reasons\">{items}</ul>",
-            escape_html(&tuning::cell_headline(cell))
-        );
-    }
-    for words in tuning::describe_interactions(&all) {
-        let _ = writeln!(out, "<p>{}</p>", escape_html(&words));
-    }
-    Some(out)
-}
-
-fn runs(all: &Gathered<'_>) -> String {
-    let (mut rows, mut words) = (Vec::new(), Vec::new());
-    for row in &all.rows {
-        for run in &row.runs {
-            rows.push(vec![
-                link(all, run, &run.ended.dir),
-                escape_html(&row.describe_cell()),
-                run.ended.repetition.to_string(),
-                escape_html(&run.ended.status),
-                format!("<span class=\"{}\">{0}</span>", escape_html(&run.ended.trust)),
-                run.ended.throughput.map_or("-".into(), format_rate),
-                run.p99_us.map_or("-".into(), format_us),
-            ]);
-            words.push(escape_html(&run.ended.words));
+    Some(html! {
+        @for cell in &all {
+            p { (tuning::cell_headline(cell)) }
+            (render_lines(tuning::describe_effects(cell)))
         }
-    }
-    let mut names = table_heads(&["run", "cell", "repetition", "status", "verdict", "operations/s", "p99"]);
-    if words.iter().any(|one| !one.is_empty()) {
-        names.push("remarks".into());
-        rows.iter_mut().zip(words).for_each(|(row, one)| row.push(one));
-    }
-    format!(
-        "<div class=\"long runs\">{}</div>\n",
-        table_of_markup("Every run that has ended", &names, &rows, 2)
-    )
+        @for words in tuning::describe_interactions(&all) { p { (words) } }
+    })
 }
 
-fn repeat(dir: &ExperimentDir) -> String {
-    let mut out = String::new();
-    if !dir.command.is_empty() {
-        let _ = write!(
-            out,
-            "<p>The same experiment again; secrets are masked:</p>\n<pre>{}</pre>\n",
-            escape_html(&quoted(&again(&dir.command)))
-        );
+fn runs(all: &Gathered<'_>) -> Markup {
+    let runs = || all.rows.iter().flat_map(|row| row.runs.iter().map(move |run| (row, run)));
+    let remarked = runs().any(|(_, run)| !run.ended.words.is_empty());
+    let row = |(row, run): (&CellRuns, &GatheredRun)| {
+        let ended = &run.ended;
+        let cells = [
+            link(all, run, &ended.dir),
+            row.describe_cell().render(),
+            ended.repetition.render(),
+            ended.status.render(),
+            html! { span class=(ended.trust) { (ended.trust) } },
+            ended.throughput.map_or("-".into(), format_rate).render(),
+            run.p99_us.map_or("-".into(), format_us).render(),
+        ];
+        cells.into_iter().chain(remarked.then(|| ended.words.render()))
+    };
+    let mut heads = vec!["run", "cell", "repetition", "status", "verdict", "operations/s", "p99"];
+    heads.extend(remarked.then_some("remarks"));
+    html! {
+        div class="long runs" { (render_table("Every run that has ended", &heads, runs().map(row), 2)) }
     }
+}
+
+fn repeat(dir: &ExperimentDir) -> Markup {
     let place = dir.path.display().to_string();
     let file = dir.path.join("experiment.yaml").display().to_string();
-    for words in [vec!["dyno", "run", &file], vec!["dyno", "report", &place, "--format", "html"]] {
-        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let _ = writeln!(out, "<pre>{}</pre>", escape_html(&quoted(&words)));
+    let again_from = [vec!["dyno", "run", &file], vec!["dyno", "report", &place, "--format", "html"]];
+    html! {
+        @if !dir.command.is_empty() {
+            p { "The same experiment again; secrets are masked:" }
+            pre { (quoted(&again(&dir.command))) }
+        }
+        @for words in again_from { pre { (quoted(&words)) } }
     }
-    out
 }

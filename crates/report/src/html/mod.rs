@@ -2,10 +2,11 @@
 //!
 //! `document` frames every page, `page` puts a run's sections together, `sections` and `analysis_sections` make them,
 //! `timeline` is the axis of time, `charts` and `watched` what is drawn on it, `points` how series are cut to size,
-//! `text` escapes. `experiment`, `users` and `rates` are the page of an experiment, made of what `gathered` reads,
-//! `overlay` lays two factors over each other, `comparison` is the page of a comparison; the drawings of these are
-//! `plot`'s. `served` are the pages of `dyno serve`, with `list.js` and `live.js`. `page.css` and `page.js` are
-//! `document`'s. The security policy allows exactly this style and this script, by their hashes, and no request at all.
+//! `text` makes figures into words, tables and lists. `experiment`, `users` and `rates` are the page of an experiment, made
+//! of what `gathered` reads, `overlay` lays two factors over each other, `comparison` is the page of a comparison; the
+//! drawings of these are `plot`'s. `served` are the pages of `dyno serve`, with `list.js` and `live.js`. `page.css` and
+//! `page.js` are `document`'s. The security policy allows exactly this style and this script, by their hashes, and no
+//! request at all.
 
 pub mod analysis_sections;
 pub mod charts;

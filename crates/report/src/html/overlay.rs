@@ -2,13 +2,13 @@
 //! the other with intervals, as Percona compared storage engines by memory.
 
 use crate::html::charts::{Chart, PageData};
-use crate::html::document::{TOOLS, render_figure};
+use crate::html::document::{render_figure, render_tools};
 use crate::html::gathered::{CellRuns, Gathered, GatheredRun};
 use crate::html::points::{MOST, SeriesPoint, pack_series};
-use crate::html::text::{escape_html, format_rate, render_table, table_heads};
+use crate::html::text::{format_rate, render_table};
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 /// Names of factors that are laid over each other, where there is a choice.
 const PRODUCTS: [&str; 5] = ["engine", "database", "store", "server", "target"];
@@ -58,7 +58,7 @@ fn chosen(all: &Gathered<'_>) -> Option<(usize, usize)> {
 }
 
 /// The section with its title, where there is one.
-pub fn render_overlay(all: &Gathered<'_>, data: &mut PageData) -> Option<(String, String)> {
+pub fn render_overlay(all: &Gathered<'_>, data: &mut PageData) -> Option<(String, Markup)> {
     let (over, by) = chosen(all)?;
     let (over_name, by_name) = (all.factor_names()[over], all.factor_names()[by]);
     let of = |size: &str, name: &str| -> Vec<&CellRuns> {
@@ -66,38 +66,31 @@ pub fn render_overlay(all: &Gathered<'_>, data: &mut PageData) -> Option<(String
         all.rows.iter().filter(|row| level(row, over, name) && level(row, by, size)).collect()
     };
     let (sizes, names) = (all.factor_levels(by), all.factor_levels(over));
-    let mut out = String::from(TOOLS);
+    let mut figures = Vec::new();
     for size in &sizes {
         let series = names.iter().map(|name| pack_series(name, &tens(&of(size, name)), MOST)).collect();
         let title = format!("{by_name} {size}: throughput of ten seconds");
-        let Some(chart) = Chart::without_choices(&format!("overlay-{size}"), &title, "operations/s", series)
-        else {
-            let _ = writeln!(
-                out,
-                "<p>{} {}: no run of ten seconds or more.</p>",
-                escape_html(by_name),
-                escape_html(size)
-            );
-            continue;
-        };
-        let _ = write!(out, "{}", render_figure(data.charts.len(), &chart));
-        data.charts.push(chart);
+        let chart = Chart::without_choices(&format!("overlay-{size}"), &title, "operations/s", series);
+        figures.push(match &chart {
+            Some(chart) => render_figure(data.charts.len(), chart),
+            None => html! { p { (by_name) " " (size) ": no run of ten seconds or more." } },
+        });
+        data.charts.extend(chart);
     }
     let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
     data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
-    let mut columns = table_heads(&[by_name]);
-    columns.extend(names.iter().map(|name| (*name).to_owned()));
-    let rows: Vec<Vec<String>> = sizes
-        .iter()
-        .map(|size| {
-            std::iter::once((*size).to_owned())
-                .chain(names.iter().map(|name| cell(&of(size, name))))
-                .collect()
-        })
-        .collect();
+    let heads = [&[by_name], names.as_slice()].concat();
+    let row = |size: &&str| {
+        let cells = names.iter().map(|name| cell(&of(size, name)));
+        std::iter::once((*size).to_owned()).chain(cells).collect::<Vec<_>>()
+    };
     let title = format!("Throughput by {by_name} and {over_name}, operations/s, 95 % intervals over runs");
-    out.push_str(&render_table(&title, &columns, &rows, 1));
-    Some((format!("{over_name} by {by_name}"), out))
+    let section = html! {
+        (render_tools())
+        @for figure in figures { (figure) }
+        (render_table(&title, &heads, sizes.iter().map(row), 1))
+    };
+    Some((format!("{over_name} by {by_name}"), section))
 }
 
 /// Mean and interval over the runs of a cell.

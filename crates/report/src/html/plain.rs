@@ -1,7 +1,9 @@
 //! A page of headings, paragraphs and tables, in the style of all pages.
 
-use crate::html::document::render_standalone_page;
-use crate::html::text::{escape_html, render_table};
+use crate::html::charts::PageData;
+use crate::html::document::{render_chip, render_standalone_page};
+use crate::html::text::render_table;
+use maud::html;
 
 /// A part of a page.
 pub enum PageBlock {
@@ -19,22 +21,24 @@ pub enum PageBlock {
 
 /// The page, whole and for itself. Everything is escaped.
 pub fn plain_page(title: &str, parts: &[PageBlock]) -> String {
-    let mut body = format!("<main id=\"main\">\n<h1>{}</h1>\n", escape_html(title));
-    for part in parts {
-        body += &match part {
-            PageBlock::Heading(text) => format!("<h2>{}</h2>\n", escape_html(text)),
-            PageBlock::Text(text) => format!("<p>{}</p>\n", escape_html(text)),
-            PageBlock::Verdict(class, word) => {
-                format!("<p><strong class=\"trust {class}\">{}</strong></p>\n", escape_html(word))
+    let body = html! {
+        main id="main" {
+            h1 { (title) }
+            @for part in parts {
+                @match part {
+                    PageBlock::Heading(text) => h2 { (text) },
+                    PageBlock::Text(text) => p { (text) },
+                    PageBlock::Verdict(class, word) => p { (render_chip(class, word)) },
+                    PageBlock::Table(caption, _, rows, _) if rows.is_empty() => p.dim { (caption) ": none." },
+                    PageBlock::Table(caption, heads, rows, words) => {
+                        (render_table(caption, heads, rows, *words))
+                    }
+                    PageBlock::Verbatim(text) => pre { (text) },
+                }
             }
-            PageBlock::Table(caption, _, rows, _) if rows.is_empty() => {
-                format!("<p class=\"dim\">{}: none.</p>\n", escape_html(caption))
-            }
-            PageBlock::Table(caption, heads, rows, words) => render_table(caption, heads, rows, *words),
-            PageBlock::Verbatim(text) => format!("<pre>{}</pre>\n", escape_html(text)),
-        };
-    }
-    render_standalone_page(title, &(body + "</main>\n"), &crate::html::charts::PageData::default())
+        }
+    };
+    render_standalone_page(title, &body, &PageData::default())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Small drawings that need no script: points with intervals, and lines, on an axis of numbers or of words.
 
-use crate::html::text::escape_html;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 /// The axis across.
 pub enum Across {
@@ -114,16 +113,9 @@ impl Plot {
         }
     }
 
-    fn across(&self, out: &mut String, x: &impl Fn(f64) -> f64) {
-        let base = HEIGHT - BOTTOM;
-        let mut label = |at: f64, text: &str, anchor: &str| {
-            let _ = write!(
-                out,
-                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-                base + 17.0,
-                escape_html(text)
-            );
-        };
+    /// Labels of the axis across, where each stands, and the axis' own.
+    fn across(&self, x: &impl Fn(f64) -> f64) -> Markup {
+        let mut labels: Vec<(f64, String)> = Vec::new();
         match &self.axis {
             Across::Words(words) => {
                 let room = (WIDTH - LEFT - RIGHT) / words.len().max(1) as f64;
@@ -133,7 +125,7 @@ impl Plot {
                         true => word.chars().take(most - 1).chain(std::iter::once('\u{2026}')).collect(),
                         false => word.clone(),
                     };
-                    label(x(number as f64), &short, "middle");
+                    labels.push((x(number as f64), short));
                 }
             }
             Across::Thinned(words) => {
@@ -141,7 +133,7 @@ impl Plot {
                 for (number, word) in words.iter().enumerate() {
                     let half = word.chars().count() as f64 * 3.5 + 3.0;
                     if x(number as f64) - half >= free {
-                        label(x(number as f64), word, "middle");
+                        labels.push((x(number as f64), word.clone()));
                         free = x(number as f64) + half;
                     }
                 }
@@ -153,23 +145,22 @@ impl Plot {
                     false => (0..=10).map(|n| f64::from(n) * step(high, 6.0)).collect(),
                 };
                 let inside = |tick: &f64| (LEFT - 1.0..=WIDTH - RIGHT + 1.0).contains(&x(*tick));
-                ticks
-                    .into_iter()
-                    .filter(inside)
-                    .for_each(|tick| label(x(tick), &round(&crate::html::text::format_rate(tick)), "middle"));
+                let shown = |tick: f64| (x(tick), round(&crate::html::text::format_rate(tick)));
+                labels.extend(ticks.into_iter().filter(inside).map(shown));
             }
         }
-        let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
-        let _ = write!(
-            out,
-            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            HEIGHT - 6.0,
-            escape_html(&self.across)
-        );
+        let (middle, base) = (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - BOTTOM);
+        let labels = labels.into_iter().map(|(at, text)| (at, base + 17.0, text));
+        let own = (middle, HEIGHT - 6.0, self.across.clone());
+        html! {
+            @for (at, up, text) in labels.chain([own]) {
+                text x=(tenths(at)) y=(tenths(up)) text-anchor="middle" { (text) }
+            }
+        }
     }
 
     /// The drawing as a figure.
-    pub fn render_figure(&self) -> String {
+    pub fn render_figure(&self) -> Markup {
         let ends = |up: bool| {
             let dots = self.dots.iter().map(move |(_, y, interval)| {
                 let (below, above) = interval.unwrap_or_default();
@@ -186,66 +177,71 @@ impl Plot {
         let base = HEIGHT - BOTTOM;
         let y = |value: f64| base - (value.clamp(bottom, top) - bottom) / (top - bottom) * (base - TOP);
         let x = self.place();
-        let mut out = format!(
-            "<figure><figcaption>{0}</figcaption><svg class=\"fixed\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-             aria-label=\"{0}\">",
-            escape_html(&self.title)
-        );
         let step = step(top - bottom, 4.0);
-        let ticks = (-12..12).map(|n| f64::from(n) * step);
-        for tick in ticks.filter(|tick| (bottom..=top).contains(tick)) {
-            let at = y(tick);
-            let _ = write!(
-                out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
-                at + 4.0,
-                escape_html(&round(&(self.show)(tick)))
-            );
-        }
-        if bottom < 0.0 {
-            let at = y(0.0);
-            let _ = write!(out, "<path class=\"s k6\" d=\"M{LEFT} {at:.1}H{:.1}\"/>", WIDTH - RIGHT);
-        }
-        self.across(&mut out, &x);
-        for (px, py) in &self.faint {
-            let _ =
-                write!(out, "<circle class=\"faint\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\"/>", x(*px), y(*py));
-        }
-        for line in &self.lines {
-            let mut path = String::new();
-            for (number, (px, py)) in line.points.iter().enumerate() {
-                let _ = write!(path, "{}{:.1} {:.1}", if number == 0 { "M" } else { "L" }, x(*px), y(*py));
+        let ticks = (-12..12).map(|n| f64::from(n) * step).filter(|tick| (bottom..=top).contains(tick));
+        let right = tenths(WIDTH - RIGHT);
+        html! {
+            figure {
+                figcaption { (self.title) }
+                svg.fixed viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.title) {
+                    @for tick in ticks {
+                        @let at = tenths(y(tick));
+                        line class="grid" x1=(LEFT) x2=(right) y1=(at) y2=(at) {}
+                        text x=(tenths(LEFT - 6.0)) y=(tenths(y(tick) + 4.0)) text-anchor="end" {
+                            (round(&(self.show)(tick)))
+                        }
+                    }
+                    @if bottom < 0.0 {
+                        path class="s k6" d={ "M" (LEFT) " " (tenths(y(0.0))) "H" (right) } {}
+                    }
+                    (self.across(&x))
+                    @for (px, py) in &self.faint {
+                        circle class="faint" cx=(tenths(x(*px))) cy=(tenths(y(*py))) r="2.5" {}
+                    }
+                    @for line in &self.lines { (line.render_path(&line.path(&x, &y))) }
+                    @for (px, py, interval) in &self.dots {
+                        @let (cx, cy) = (x(*px), y(*py));
+                        @if let Some((below, above)) = interval {
+                            path class="s k0" d=(bar(cx, y(py - below), y(py + above))) {}
+                        }
+                        circle class="f0" cx=(tenths(cx)) cy=(tenths(cy)) r="3.5" {}
+                    }
+                }
+                div.legend {
+                    @for line in &self.lines {
+                        span {
+                            svg viewBox="0 0 26 10" aria-hidden="true" { (line.render_path("M0 5H26")) }
+                            " " (line.name)
+                        }
+                    }
+                }
             }
-            let (style, dash) = (line.style % 8, DASH[line.style % DASH.len()]);
-            let _ = write!(out, "<path class=\"s k{style}\" stroke-dasharray=\"{dash}\" d=\"{path}\"/>");
         }
-        for (px, py, interval) in &self.dots {
-            let (cx, cy) = (x(*px), y(*py));
-            if let Some((below, above)) = interval {
-                let (low, high) = (y(py - below), y(py + above));
-                let _ = write!(
-                    out,
-                    "<path class=\"s k0\" d=\"M{cx:.1} {low:.1}V{high:.1}M{0:.1} {low:.1}h8M{0:.1} {high:.1}h8\"/>",
-                    cx - 4.0
-                );
-            }
-            let _ = write!(out, "<circle class=\"f0\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.5\"/>");
-        }
-        out.push_str("</svg><div class=\"legend\">");
-        for line in &self.lines {
-            let (style, dash) = (line.style % 8, DASH[line.style % DASH.len()]);
-            let _ = write!(
-                out,
-                "<span><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"s k{style}\" stroke-dasharray=\"{dash}\" \
-                 d=\"M0 5H26\"/></svg> {}</span>",
-                escape_html(&line.name)
-            );
-        }
-        out.push_str("</div></figure>\n");
-        out
+    }
+}
+
+/// A place in a drawing: a tenth of a unit is less than is seen.
+fn tenths(place: f64) -> String {
+    format!("{place:.1}")
+}
+
+/// The path of an interval from `low` to `high`, with its ends.
+fn bar(cx: f64, low: f64, high: f64) -> String {
+    let left = cx - 4.0;
+    format!("M{cx:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}h8M{left:.1} {high:.1}h8")
+}
+
+impl PlotLine {
+    fn path(&self, x: &impl Fn(f64) -> f64, y: &impl Fn(f64) -> f64) -> String {
+        let step = |(number, (px, py)): (usize, &(f64, f64))| {
+            format!("{}{:.1} {:.1}", if number == 0 { "M" } else { "L" }, x(*px), y(*py))
+        };
+        self.points.iter().enumerate().map(step).collect()
+    }
+
+    fn render_path(&self, path: &str) -> Markup {
+        let dash = DASH[self.style % DASH.len()];
+        html! { path class={ "s k" (self.style % 8) } stroke-dasharray=(dash) d=(path) {} }
     }
 }
 

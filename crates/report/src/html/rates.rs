@@ -2,58 +2,45 @@
 
 use crate::html::gathered::{CellRuns, Gathered, mean_dots};
 use crate::html::plot::{Across, Plot, PlotLine};
-use crate::html::text::{escape_html, format_percent, format_rate, format_us, render_table, table_heads};
+use crate::html::text::{format_percent, format_rate, format_us, join_markup, render_lines, render_table};
 use dyno_analysis::laws::{Observed, Rates, analyse_rates, factors_of_rates};
 use dyno_types::units::span;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 /// The section, where the rate that is asked for varies.
-pub fn render_rates_section(all: &Gathered<'_>) -> Option<String> {
+pub fn render_rates_section(all: &Gathered<'_>) -> Option<Markup> {
     let varying = all.factors_of(factors_of_rates);
-    let mut out = String::new();
+    let mut parts = Vec::new();
     for (words, rows) in all.sweep_groups(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.at_rate.clone()).collect();
         let Some(found) = analyse_rates(&observed) else { continue };
-        if !words.is_empty() {
-            let _ = writeln!(out, "<h3>{}</h3>", escape_html(&words));
-        }
         let unit = observed[0].unit;
-        out.push_str(&levels(&found, unit));
-        let items: String =
-            words_of(&found).iter().map(|line| format!("<li>{}</li>", escape_html(line))).collect();
-        let _ = writeln!(out, "<ul class=\"reasons\">{items}</ul>");
-        out.push_str(&plots(&found, &rows, unit));
+        parts.push(html! {
+            @if !words.is_empty() { h3 { (words) } }
+            (levels(&found, unit))
+            (render_lines(words_of(&found)))
+            (plots(&found, &rows, unit))
+        });
     }
-    (!out.is_empty()).then_some(out)
+    (!parts.is_empty()).then(|| join_markup(parts, ""))
 }
 
-fn levels(found: &Rates, unit: &str) -> String {
-    let names = table_heads(&[
-        &format!("rate, {unit}/s"),
-        "runs",
-        &format!("X, {unit}/s"),
-        "95 % interval",
-        "of what was due",
-        "R",
-        "model of R",
-    ]);
-    let rows: Vec<Vec<String>> = found
-        .levels
-        .iter()
-        .map(|level| {
-            vec![
-                format_rate(level.rate),
-                level.runs.to_string(),
-                format_rate(level.throughput),
-                level.half_width.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))),
-                format_percent(level.ratio),
-                level.response_s.map_or("-".into(), |found| format_us(found * 1e6)),
-                level.model_s.map_or("-".into(), |model| format_us(model * 1e6)),
-            ]
-        })
-        .collect();
-    render_table("Rates that were asked for; R counts from when an operation was due", &names, &rows, 0)
+fn levels(found: &Rates, unit: &str) -> Markup {
+    let (rate, throughput) = (format!("rate, {unit}/s"), format!("X, {unit}/s"));
+    let heads = [&rate, "runs", &throughput, "95 % interval", "of what was due", "R", "model of R"];
+    let rows = found.levels.iter().map(|level| {
+        [
+            format_rate(level.rate),
+            level.runs.to_string(),
+            format_rate(level.throughput),
+            level.half_width.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))),
+            format_percent(level.ratio),
+            level.response_s.map_or("-".into(), |found| format_us(found * 1e6)),
+            level.model_s.map_or("-".into(), |model| format_us(model * 1e6)),
+        ]
+    });
+    render_table("Rates that were asked for; R counts from when an operation was due", &heads, rows, 0)
 }
 
 fn words_of(found: &Rates) -> Vec<String> {
@@ -103,7 +90,7 @@ fn words_of(found: &Rates) -> Vec<String> {
     lines
 }
 
-fn plots(found: &Rates, rows: &[&CellRuns], unit: &str) -> String {
+fn plots(found: &Rates, rows: &[&CellRuns], unit: &str) -> Markup {
     let (first, last) = (found.levels[0].rate, found.levels[found.levels.len() - 1].rate);
     let between = |to: f64| (0..=60).map(move |n| first + (to - first) * f64::from(n) / 60.0);
     let throughput = Plot {
@@ -144,6 +131,10 @@ fn plots(found: &Rates, rows: &[&CellRuns], unit: &str) -> String {
         show: format_us,
     };
     let kept = found.levels.iter().filter(|level| found.kept >= Some(level.rate)).count();
-    let response = if kept > 1 { response.render_figure() } else { String::new() };
-    format!("<div class=\"grid2\">\n{}{response}</div>\n", throughput.render_figure())
+    html! {
+        div.grid2 {
+            (throughput.render_figure())
+            @if kept > 1 { (response.render_figure()) }
+        }
+    }
 }

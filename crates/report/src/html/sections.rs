@@ -3,10 +3,12 @@
 use crate::html::analysis_sections;
 use crate::html::analysis_sections::StabilityAnalysis;
 use crate::html::charts::PageData;
-use crate::html::document::{TOOLS, percentile_figure, render_bar, render_chip, render_figure};
+use crate::html::document::{
+    percentile_figure, render_bar, render_chip, render_figure, render_section, render_tile, render_tools,
+};
 use crate::html::text::{
-    escape_html, format_bytes, format_percent, format_rate, format_timestamp, format_us, format_whole,
-    render_table, table_heads, table_of_markup,
+    format_bytes, format_percent, format_rate, format_timestamp, format_us, format_whole, join_markup,
+    render_table,
 };
 use crate::html::timeline::Mark;
 use crate::html::workload;
@@ -19,8 +21,8 @@ use dyno_rundir::{RunDir, adds_up, unit_name};
 use dyno_types::metric::CLEANUP;
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
+use maud::{Markup, Render, html};
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 
 /// Content of a report.
 pub struct Report<'a> {
@@ -69,70 +71,68 @@ const SECTIONS: [(&str, &str, &str); 9] = [
 const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
-pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> String {
-    let links: Vec<(String, String)> =
-        SECTIONS.iter().map(|(id, _, short)| ((*id).to_owned(), (*short).to_owned())).collect();
+pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> Markup {
     let (class, word) = mark(report.summary);
     let words = workload::describe_workload(&report.dir.run.settings, report.summary.measured_phase());
     let words = if words.is_empty() { report.summary.title.clone() } else { words };
-    let chips = render_chip(class, word) + &kept(report.summary);
-    let mut out = format!(
-        "{}<header>\n{}</header>\n<main id=\"main\" tabindex=\"-1\">\n",
-        render_bar(&chips, &words, &links),
-        headline(report, made, steady)
-    );
-    for (id, title, _) in SECTIONS {
-        let text = match id {
-            "time" => over_time(made) + &faults(report.summary),
-            "percentiles" => by_percentile(report, made),
-            "operations" => operations(report.summary),
-            "resources" => resources(report, made),
-            "stability" => analysis_sections::render_stability(steady),
-            "laws" => analysis_sections::render_laws(report.dir),
-            "diagnosis" => analysis_sections::render_diagnosis(report.diagnosis, report.recording.is_some()),
-            "environment" => environment(report),
-            _ => repeat(report),
-        };
-        let _ = write!(
-            out,
-            "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{title}</h2>\n{text}</section>\n"
-        );
+    let chips = html! { (render_chip(class, word)) (kept(report.summary)) };
+    let content = |id: &str| match id {
+        "time" => html! { (over_time(made)) (faults(report.summary)) },
+        "percentiles" => by_percentile(report, made),
+        "operations" => operations(report.summary),
+        "resources" => resources(report, made),
+        "stability" => analysis_sections::render_stability(steady),
+        "laws" => analysis_sections::render_laws(report.dir),
+        "diagnosis" => analysis_sections::render_diagnosis(report.diagnosis, report.recording.is_some()),
+        "environment" => environment(report),
+        _ => repeat(report),
+    };
+    html! {
+        (render_bar(&chips, &words, &SECTIONS.map(|(id, _, short)| (id, short))))
+        header { (headline(report, made, steady)) }
+        main id="main" tabindex="-1" {
+            @for (id, title, _) in SECTIONS { (render_section(id, title, &content(id))) }
+        }
     }
-    out.push_str("</main>\n");
-    out
 }
 
 /// Section of the faults that the experiment asked for.
-fn faults(summary: &Summary) -> String {
-    if summary.faults.is_empty() {
-        return String::new();
+fn faults(summary: &Summary) -> Markup {
+    html! {
+        @if !summary.faults.is_empty() {
+            (render_faults(&faults::HEADS, summary.faults.iter().map(faults::format_fault_row), 1))
+        }
     }
-    let rows: Vec<Vec<String>> = summary.faults.iter().map(faults::format_fault_row).collect();
-    let table = render_table("Faults that the experiment asked for", &table_heads(&faults::HEADS), &rows, 1);
-    format!("<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n", escape_html(faults::MEANING))
+}
+
+/// Effects of faults: heads, rows, and how many of the first columns are words.
+pub(super) fn render_faults(
+    heads: &[impl Render],
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = impl Render>>,
+    words: usize,
+) -> Markup {
+    html! {
+        div.dense { (render_table("Faults that the experiment asked for", heads, rows, words)) }
+        p.dim { (faults::MEANING) }
+    }
 }
 
 /// Where a dashboard shows the exact time of each phase.
-fn links(summary: &Summary) -> String {
+fn links(summary: &Summary) -> Markup {
     let one = |phase: &Phase| {
         let link = phase.link.as_deref()?;
-        let (name, address) = (escape_html(&phase.name), escape_html(link));
         // Nothing but the web's own schemes: the address comes from a file.
         Some(match crate::markdown::is_web(link) {
-            true => format!("<a href=\"{address}\">{name}</a>"),
-            false => format!("{name} {address}"),
+            true => html! { a href=(link) { (phase.name) } },
+            false => html! { (phase.name) " " (link) },
         })
     };
-    let all: Vec<String> = summary.phases.iter().filter_map(one).collect();
-    if all.is_empty() {
-        return String::new();
+    let all: Vec<Markup> = summary.phases.iter().filter_map(one).collect();
+    html! {
+        @if !all.is_empty() {
+            p.dashboard { "The exact time of each phase on the dashboard: " (join_markup(all, ", ")) }
+        }
     }
-    format!("<p class=\"dashboard\">The exact time of each phase on the dashboard: {}</p>\n", all.join(", "))
-}
-
-fn tile(out: &mut String, name: &str, value: &str, more: &str) {
-    let more = if more.is_empty() { String::new() } else { format!("<small>{}</small>", escape_html(more)) };
-    let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", escape_html(name), escape_html(value));
 }
 
 /// Class and word of the verdict.
@@ -146,11 +146,11 @@ fn mark(summary: &Summary) -> (&'static str, &'static str) {
 }
 
 /// How many thresholds held, as a chip: a run may be valid and miss one.
-fn kept(summary: &Summary) -> String {
+fn kept(summary: &Summary) -> Markup {
     let all = summary.thresholds.len();
     let count = |decision| summary.thresholds.iter().filter(|one| one.threshold_answer() == decision).count();
     match (all, count(Decision::Fail), count(Decision::TooClose)) {
-        (0, _, _) => String::new(),
+        (0, _, _) => html! {},
         (_, 0, 0) => render_chip("valid", &format!("PASS {all} of {all}")),
         (_, 0, close) => render_chip("suspect", &format!("TOO CLOSE {close} of {all}")),
         (_, missed, _) => render_chip("invalid", &format!("FAIL {missed} of {all}")),
@@ -158,16 +158,9 @@ fn kept(summary: &Summary) -> String {
 }
 
 /// Verdict and the figures that stand for the run.
-fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> String {
+fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> Markup {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
-    let mut out = format!(
-        "<h1>{} on {}</h1>\n<p class=\"dim\">{}, {}</p>\n",
-        escape_html(&summary.title),
-        escape_html(&summary.database),
-        escape_html(&summary.target),
-        escape_html(&format_timestamp(&summary.started))
-    );
     let words = match summary.status {
         Status::Complete => None,
         Status::Running if under_way => {
@@ -177,75 +170,73 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&Stability
         Status::Interrupted => Some("INTERRUPTED: this is what was measured until then."),
         Status::Failed => Some("FAILED: the run ended by an error."),
     };
-    words.into_iter().for_each(|words| out.push_str(&format!("<p class=\"note\">{words}</p>\n")));
-    // The same words as in the summary, each in its colour.
-    if crate::summary::describe_grades(&summary.verdict).is_some() {
-        let one = |grade: &Grade| {
-            let name = grade.trust.name();
-            format!("{}: <strong class=\"{name}\">{name}</strong>", escape_html(&grade.claim))
+    let is_invalid = !under_way && summary.verdict.trust == Trust::Invalid;
+    html! {
+        h1 { (summary.title) " on " (summary.database) }
+        p.dim { (summary.target) ", " (format_timestamp(&summary.started)) }
+        @if let Some(words) = words { p.note { (words) } }
+        (reasons(summary))
+        @match summary.measured_phase() {
+            Some(phase) => (figures(phase, steady, report.price, is_invalid)),
+            None => p.note { "Nothing was measured: there is no figure for this run." },
+        }
+        (thresholds(summary))
+        @if let Some(phase) = summary.measured_phase() { (by_operation(phase)) (failures(phase)) }
+        (links(summary))
+        @for note in made.notes { p.note { (note) } }
+    }
+}
+
+/// Grades of claims, and what speaks against them.
+fn reasons(summary: &Summary) -> Markup {
+    let verdict = &summary.verdict;
+    let grade = |grade: &Grade| {
+        let name = grade.trust.name();
+        html! { (grade.claim) ": " strong class=(name) { (name) } }
+    };
+    html! {
+        // The same words as in the summary, each in its colour.
+        @if crate::summary::describe_grades(verdict).is_some() {
+            p.grades { (join_markup(verdict.grades.iter().map(grade), ", ")) }
+        }
+        @if !verdict.reasons.is_empty() {
+            ul.reasons {
+                @for reason in &verdict.reasons {
+                    @let word = reason.trust.trust_word();
+                    // What speaks against nothing has no colour.
+                    @let class = if reason.trust == Trust::Valid { "plain" } else { word };
+                    li class=[(!verdict.is_asked(reason)).then_some("dim")] {
+                        strong class=(class) { (word) " " (reason.check) } ": " (reason.text)
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn thresholds(summary: &Summary) -> Markup {
+    let row = |t: &dyno_rundir::schema::Threshold| {
+        let unit = |value: f64| in_unit(&t.expression, value);
+        let measured = t.measured.map_or("not measurable".into(), unit);
+        let interval = t.interval.as_ref().map_or(String::new(), |found| format_interval(found, unit));
+        let class = match t.threshold_answer() {
+            Decision::Pass => "valid",
+            Decision::Fail => "invalid",
+            Decision::TooClose => "suspect",
         };
-        let all: Vec<String> = summary.verdict.grades.iter().map(one).collect();
-        let _ = writeln!(out, "<p class=\"grades\">{}</p>", all.join(", "));
-    }
-    if !summary.verdict.reasons.is_empty() {
-        out.push_str("<ul class=\"reasons\">");
-        for reason in &summary.verdict.reasons {
-            let word = reason.trust.trust_word();
-            // What speaks against nothing has no colour.
-            let class = if reason.trust == Trust::Valid { "plain" } else { word };
-            let dim = if summary.verdict.is_asked(reason) { "" } else { " class=\"dim\"" };
-            let _ = write!(
-                out,
-                "<li{dim}><strong class=\"{class}\">{word} {}</strong>: {}</li>",
-                escape_html(&reason.check),
-                escape_html(&reason.text)
-            );
-        }
-        out.push_str("</ul>\n");
-    }
-    match summary.measured_phase() {
-        Some(phase) => {
-            let is_invalid = !under_way && summary.verdict.trust == Trust::Invalid;
-            figures(&mut out, phase, steady, report.price, is_invalid);
-        }
-        None => {
-            out.push_str("<p class=\"note\">Nothing was measured: there is no figure for this run.</p>\n")
+        let word = html! { strong class=(class) { (t.threshold_answer().name()) } };
+        [word, t.expression.render(), measured.render(), interval.render()]
+    };
+    let heads = ["result", "threshold", "measured", "95 % interval"];
+    html! {
+        @if !summary.thresholds.is_empty() {
+            (render_table("Thresholds", &heads, summary.thresholds.iter().map(row), 2))
         }
     }
-    if !summary.thresholds.is_empty() {
-        let row = |t: &dyno_rundir::schema::Threshold| {
-            let unit = |value: f64| in_unit(&t.expression, value);
-            let measured = t.measured.map_or("not measurable".into(), unit);
-            let interval = t.interval.as_ref().map_or(String::new(), |found| format_interval(found, unit));
-            let class = match t.threshold_answer() {
-                Decision::Pass => "valid",
-                Decision::Fail => "invalid",
-                Decision::TooClose => "suspect",
-            };
-            let word = format!("<strong class=\"{class}\">{}</strong>", t.threshold_answer().name());
-            vec![word, escape_html(&t.expression), escape_html(&measured), escape_html(&interval)]
-        };
-        let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
-        out.push_str(&table_of_markup(
-            "Thresholds",
-            &table_heads(&["result", "threshold", "measured", "95 % interval"]),
-            &rows,
-            2,
-        ));
-    }
-    summary.measured_phase().into_iter().for_each(|phase| {
-        by_operation(&mut out, phase);
-        failures(&mut out, phase);
-    });
-    out.push_str(&links(summary));
-    made.notes
-        .iter()
-        .for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", escape_html(note))));
-    out
 }
 
 /// Counts, rate and response times of each operation on one line.
-fn by_operation(out: &mut String, phase: &Phase) {
+fn by_operation(phase: &Phase) -> Markup {
     const SHOWN: [&str; 4] = ["p50", "p95", "p99", "p99.9"];
     // Counts are those of the phase's arrivals, rates those of what was done in its time.
     let arrived = phase.outcomes.get("ok").copied().unwrap_or(0).max(1);
@@ -278,16 +269,15 @@ fn by_operation(out: &mut String, phase: &Phase) {
     let rows: Vec<Vec<String>> =
         phase.metrics.iter().filter(|metric| metric.name != CLEANUP).map(row).collect();
     if rows.is_empty() {
-        return;
+        return html! {};
     }
-    let mut names = table_heads(&["operation", "succeeded", "failed", "failed, %", "succeeded, 1/s"]);
-    names.extend(SHOWN.iter().map(|name| (*name).to_owned()));
-    names.push("max".into());
-    out.push_str(&render_table("Response times and failures by operation", &names, &rows, 1));
+    let first = ["operation", "succeeded", "failed", "failed, %", "succeeded, 1/s"];
+    let heads = [&first, SHOWN.as_slice(), &["max"]].concat();
+    render_table("Response times and failures by operation", &heads, &rows, 1)
 }
 
 /// What operations failed by: how many of each outcome, and the first error of it.
-fn failures(out: &mut String, phase: &Phase) {
+fn failures(phase: &Phase) -> Markup {
     let mut names: Vec<&String> =
         phase.outcomes.keys().chain(phase.errors.keys()).filter(|name| *name != "ok").collect();
     names.sort_by_key(|name| (Reverse(phase.outcomes.get(*name)), *name));
@@ -296,19 +286,14 @@ fn failures(out: &mut String, phase: &Phase) {
         let count = phase.outcomes.get(*name).copied().unwrap_or(0);
         let share = format_percent(count as f64 / (phase.arrivals as f64).max(1.0));
         let error = phase.errors.get(*name).cloned().unwrap_or_default();
-        vec![(*name).clone(), format_whole(count as f64), share, error]
+        [(*name).clone(), format_whole(count as f64), share, error]
     };
-    let rows: Vec<Vec<String>> = names.iter().map(row).collect();
-    if rows.is_empty() {
-        return;
+    let heads = ["outcome", "operations", "of arrivals", "first error"];
+    html! {
+        @if !names.is_empty() {
+            div class="long failures" { (render_table("Failures", &heads, names.iter().map(row), 1)) }
+        }
     }
-    let list = render_table(
-        "Failures",
-        &table_heads(&["outcome", "operations", "of arrivals", "first error"]),
-        &rows,
-        1,
-    );
-    let _ = writeln!(out, "<div class=\"long failures\">{list}</div>");
 }
 
 /// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
@@ -325,45 +310,21 @@ pub fn slowest_operation<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a 
 }
 
 fn figures(
-    out: &mut String,
     phase: &Phase,
     steady: Option<&StabilityAnalysis>,
     price: Option<f64>,
     is_invalid: bool,
-) {
-    out.push_str(if is_invalid { "<dl class=\"figures invalid\">" } else { "<dl class=\"figures\">" });
+) -> Markup {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.found.steady.as_ref());
-    let more = level.map_or(String::new(), |level| {
-        format!("± {} (95 %) within this run", format_rate(level.interval.half_width))
-    });
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let unit = unit_name(&names);
-    let more = if more.is_empty() { unit.to_owned() } else { format!("{unit}; {more}") };
-    tile(out, "Throughput", &format!("{}/s", format_rate(phase.throughput)), &more);
-    for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
-        let half = worth.half_width.map_or(String::new(), |half| format!(", ± {} (95 %)", format_rate(half)));
-        tile(out, name, &format_rate(worth.value), &format!("{what}{half}"));
-    }
-    if let Some(offered) = phase.offered {
-        tile(out, "Offered", &format!("{}/s", format_rate(offered)), "scheduled arrivals");
-    }
-    for name in ["p50", "p99", "p99.9"] {
-        match slowest_operation(phase, name) {
-            Some((metric, value)) => {
-                tile(out, &format!("{name} response"), &format_us(value), &format!("{metric}, the slowest"));
-            }
-            None => tile(out, &format!("{name} response"), "too few", ""),
-        }
-    }
+    let more = level.map_or(unit.to_owned(), |level| {
+        format!("{unit}; ± {} (95 %) within this run", format_rate(level.interval.half_width))
+    });
     let failed = phase.outcomes.values().sum::<u64>().saturating_sub(ok);
     let share = if phase.arrivals > 0 { failed as f64 / phase.arrivals as f64 } else { 0.0 };
-    tile(
-        out,
-        "Failed",
-        &format_whole(failed as f64),
-        &format!("{} of {} arrivals", format_percent(share), format_whole(phase.arrivals as f64)),
-    );
+    let share = format!("{} of {} arrivals", format_percent(share), format_whole(phase.arrivals as f64));
     let users = phase.client.users * phase.client.pipeline.max(1);
     let load = match phase.offered {
         Some(_) => {
@@ -372,64 +333,80 @@ fn figures(
         None if users == 0 => "closed loop".into(),
         None => format!("closed loop, {}{}", counted(users, "user"), describe_connected(&phase.client)),
     };
-    tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);
-    out.push_str("</dl>\n");
-    if ok == 0 {
-        out.push_str("<p class=\"note\">No operation succeeded: there is no latency, and throughput is 0 because of that.</p>\n");
-    }
-}
-
-fn over_time(made: &PageParts<'_>) -> String {
-    let mut out = String::from(TOOLS);
-    if made.load == 0 {
-        out.push_str("<p>No interval was recorded: there is nothing to draw.</p>\n");
-    } else {
-        out.push_str(
-            "<p class=\"dim\">Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a \
-                chart to zoom; \
-             a chart with the focus takes arrow keys, +, - and 0. Long runs: each pixel shows minimum and maximum.</p>\n",
-        );
-    }
-    made.data.charts[..made.load]
-        .iter()
-        .enumerate()
-        .for_each(|(n, chart)| out.push_str(&render_figure(n, chart)));
-    if !made.marks.is_empty() {
-        let rows: Vec<Vec<String>> = made
-            .marks
-            .iter()
-            .take(LISTED)
-            .map(|mark| vec![format!("{:.1} s", mark.at), mark.text.clone()])
-            .collect();
-        let list = render_table("Events", &table_heads(&["time", "event"]), &rows, 2);
-        let _ = writeln!(
-            out,
-            "<details open class=\"long\"><summary>{}</summary>{list}</details>",
-            counted(made.marks.len(), "event")
-        );
-        if made.marks.len() > LISTED {
-            let _ = writeln!(out, "<p>The first {LISTED} are listed; events.jsonl has all of them.</p>");
+    html! {
+        dl.figures.invalid[is_invalid] {
+            (render_tile("Throughput", &format!("{}/s", format_rate(phase.throughput)), &more))
+            @for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
+                @let half = worth.half_width.map(|half| format!(", ± {} (95 %)", format_rate(half)));
+                (render_tile(name, &format_rate(worth.value), &format!("{what}{}", half.unwrap_or_default())))
+            }
+            @if let Some(offered) = phase.offered {
+                (render_tile("Offered", &format!("{}/s", format_rate(offered)), "scheduled arrivals"))
+            }
+            @for name in ["p50", "p99", "p99.9"] {
+                @let (value, more) = match slowest_operation(phase, name) {
+                    Some((metric, value)) => (format_us(value), format!("{metric}, the slowest")),
+                    None => ("too few".into(), String::new()),
+                };
+                (render_tile(&format!("{name} response"), &value, &more))
+            }
+            (render_tile("Failed", &format_whole(failed as f64), &share))
+            (render_tile("Measured", &format!("{:.1} s", phase.seconds), &load))
+        }
+        @if ok == 0 {
+            p.note { "No operation succeeded: there is no latency, and throughput is 0 because of that." }
         }
     }
-    out
 }
 
-fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> String {
-    if made.data.distributions.is_empty() {
+fn over_time(made: &PageParts<'_>) -> Markup {
+    let rows = made.marks.iter().take(LISTED).map(|mark| [format!("{:.1} s", mark.at), mark.text.clone()]);
+    html! {
+        (render_tools())
+        @if made.load == 0 {
+            p { "No interval was recorded: there is nothing to draw." }
+        } @else {
+            p.dim {
+                "Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a chart to \
+                 zoom; a chart with the focus takes arrow keys, +, - and 0. Long runs: each pixel shows minimum and \
+                 maximum."
+            }
+        }
+        @for (number, chart) in made.data.charts[..made.load].iter().enumerate() {
+            (render_figure(number, chart))
+        }
+        @if !made.marks.is_empty() {
+            details open class="long" {
+                summary { (counted(made.marks.len(), "event")) }
+                (render_table("Events", &["time", "event"], rows, 2))
+            }
+            @if made.marks.len() > LISTED {
+                p { "The first " (LISTED) " are listed; events.jsonl has all of them." }
+            }
+        }
+    }
+}
+
+fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
+    let measured = report.summary.measured_phase();
+    html! {
+        @if !made.data.distributions.is_empty() {
+            (percentile_figure(0, made.data.distributions.len()))
         // Many tools print percentiles and keep no distribution.
-        if report.summary.measured_phase().is_some_and(|phase| phase.count_successes() > 0) {
-            return "<p>No distribution of latencies was recorded: the tables of operations have the percentiles that are \
-                    known.</p>\n"
-                .into();
+        } @else if measured.is_some_and(|phase| phase.count_successes() > 0) {
+            p {
+                "No distribution of latencies was recorded: the tables of operations have the percentiles that are \
+                 known."
+            }
+        } @else {
+            p { "No successful operation was measured: there is no latency to show." }
         }
-        return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
-    percentile_figure(0, made.data.distributions.len())
 }
 
 const COLUMNS: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "p99.99"];
 
-fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, Option<&'a Latency>)>) {
+fn latencies<'a>(title: &str, rows: impl Iterator<Item = (&'a str, Option<&'a Latency>)>) -> Markup {
     let all: Vec<(&str, &Latency)> = rows.filter_map(|(name, latency)| Some((name, latency?))).collect();
     // One that no operation has enough samples for is left out.
     let is_known =
@@ -459,200 +436,164 @@ fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a 
     };
     let rows: Vec<Vec<String>> =
         all.iter().flat_map(|one| std::iter::once(row(one)).chain(interval(one))).collect();
-    if !rows.is_empty() {
-        let mut names = table_heads(&["operation", "count", "mean", "min"]);
-        names.extend(columns.iter().map(|name| (*name).to_owned()));
-        names.push("max".into());
-        out.push_str(&render_table(title, &names, &rows, 1));
+    let heads = [&["operation", "count", "mean", "min"], columns.as_slice(), &["max"]].concat();
+    html! { @if !rows.is_empty() { (render_table(title, &heads, &rows, 1)) } }
+}
+
+fn operations(summary: &Summary) -> Markup {
+    let row = |phase: &Phase| {
+        let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
+        let documents = phase.documents.map(|count| format!(" ({} documents)", format_whole(count as f64)));
+        [
+            phase.name.clone(),
+            format!("{:.1} s", phase.seconds),
+            format_whole(phase.arrivals as f64),
+            format!("{}{}", format_whole(ok as f64), documents.unwrap_or_default()),
+            format_whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
+            format_rate(phase.written_per_s()),
+        ]
+    };
+    let heads = ["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"];
+    html! {
+        (render_table("Phases", &heads, summary.phases.iter().map(row), 1))
+        @if let Some(phase) = summary.measured_phase() { (requests(phase)) }
     }
 }
 
-fn operations(summary: &Summary) -> String {
-    let mut out = String::new();
-    let rows: Vec<Vec<String>> = summary
-        .phases
-        .iter()
-        .map(|phase| {
-            let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
-            let documents =
-                phase.documents.map(|count| format!(" ({} documents)", format_whole(count as f64)));
-            vec![
-                phase.name.clone(),
-                format!("{:.1} s", phase.seconds),
-                format_whole(phase.arrivals as f64),
-                format!("{}{}", format_whole(ok as f64), documents.unwrap_or_default()),
-                format_whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
-                format_rate(phase.written_per_s()),
-            ]
-        })
-        .collect();
-    let names = table_heads(&["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"]);
-    out.push_str(&render_table("Phases", &names, &rows, 1));
-    let Some(phase) = summary.measured_phase() else { return out };
+/// Outcomes and latencies of the requests of a phase.
+fn requests(phase: &Phase) -> Markup {
     let mut outcomes: Vec<&str> =
         phase.metrics.iter().flat_map(|metric| metric.outcomes.keys().map(String::as_str)).collect();
     outcomes.sort_unstable();
     outcomes.dedup();
     let count = |metric: &Metric, name: &str| metric.outcomes.get(name).copied().unwrap_or(0);
-    let rows: Vec<Vec<String>> = phase
-        .metrics
-        .iter()
-        .map(|metric| {
-            let figures = outcomes.iter().map(|name| format_whole(count(metric, name) as f64));
-            std::iter::once(metric.name.clone()).chain(figures).collect()
-        })
-        .collect();
-    let mut names = table_heads(&["operation"]);
-    names.extend(outcomes.iter().map(|name| (*name).to_owned()));
-    out.push_str(&render_table("Requests by outcome", &names, &rows, 1));
+    let row = |metric: &Metric| {
+        let figures = outcomes.iter().map(|name| format_whole(count(metric, name) as f64));
+        std::iter::once(metric.name.clone()).chain(figures).collect::<Vec<_>>()
+    };
+    let heads = [&["operation"], outcomes.as_slice()].concat();
     let of =
         |pick: fn(&Metric) -> Option<&Latency>| phase.metrics.iter().map(move |m| (m.name.as_str(), pick(m)));
     let response = "Response time from the intended start";
-    latencies(
-        &mut out,
-        &format!("{response}, failures with at least their time"),
-        of(|m| m.all_response.as_ref()),
-    );
+    let of_all = format!("{response}, failures with at least their time");
     let ideal = [(crate::latency_table::IDEAL, phase.ideal_response.as_ref())];
-    latencies(&mut out, &format!("{response} (succeeded)"), of(|m| m.response.as_ref()).chain(ideal));
     let clock = crate::details::whose_clock(phase).map_or(String::new(), |words| format!("; {words}"));
-    latencies(&mut out, &format!("Service time from sending (succeeded{clock})"), of(|m| m.service.as_ref()));
-    latencies(&mut out, "Service time (failed)", of(|m| m.failed_service.as_ref()));
-    if !phase.drops.is_empty() {
-        let rows: Vec<Vec<String>> = phase
-            .drops
-            .iter()
-            .take(LISTED)
-            .map(|(at, n)| vec![format!("{at} s"), format_whole(*n as f64)])
-            .collect();
-        let list = render_table(
-            "Dropped arrivals by intended second",
-            &table_heads(&["second", "dropped"]),
-            &rows,
-            0,
-        );
-        let _ = writeln!(out, "<details><summary>Dropped arrivals</summary>{list}</details>");
-    }
-    out
-}
-
-fn resources(report: &Report<'_>, made: &PageParts<'_>) -> String {
-    let charts = &made.data.charts[made.load..];
-    if charts.is_empty() {
-        return "<p>Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
-            nothing can \
-                be said about resources.</p>\n"
-            .into();
-    }
-    let mut out = String::new();
-    let measured = report.summary.measured_phase();
-    if let Some((phase, seen)) = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))) {
-        let mut text = String::new();
-        crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
-        let _ = writeln!(out, "<pre>{}</pre>", escape_html(text.trim()));
-    }
-    out.push_str("<div class=\"grid2\">\n");
-    for (number, chart) in charts.iter().enumerate() {
-        out.push_str(&render_figure(made.load + number, chart));
-    }
-    out.push_str("</div>\n");
-    if !made.constant.is_empty() {
-        let rows: Vec<Vec<String>> =
-            made.constant.iter().map(|(name, value)| vec![name.clone(), format!("{value}")]).collect();
-        let list = render_table(
-            "Series that did not change",
-            &table_heads(&["series", "value (counters: per second)"]),
-            &rows,
-            1,
-        );
-        let _ = writeln!(
-            out,
-            "<details><summary>{} series did not change</summary>{list}</details>",
-            made.constant.len()
-        );
-    }
-    out
-}
-
-fn environment(report: &Report<'_>) -> String {
-    let (run, host) = (&report.dir.run, &report.dir.environment);
-    let mut rows = vec![
-        ("dyno".to_owned(), run.dyno.clone()),
-        ("host".into(), host.host.clone()),
-        ("system".into(), host.kernel.clone()),
-        ("processor".into(), format!("{}, {} cores for dyno", host.cpu, host.cores.len())),
-        ("memory".into(), format_bytes(host.memory_bytes as f64)),
-        ("reading the clock".into(), format!("{} ns", host.clock_ns)),
-        (
-            "load average at the start".into(),
-            host.load_average.map_or("unknown".into(), |load| format!("{load:.2}")),
-        ),
-    ];
-    rows.extend(host.tuning.iter().map(|(key, value)| (key.clone(), value.clone())));
-    let two =
-        |rows: &[(String, String)]| rows.iter().map(|(a, b)| vec![a.clone(), b.clone()]).collect::<Vec<_>>();
-    let mut out = String::from(
-        "<details><summary>Host, load generator, database and settings</summary><div class=\"long\">",
-    );
-    out.push_str(&render_table(
-        "Host of the load generator",
-        &table_heads(&["what", "value"]),
-        &two(&rows),
-        2,
-    ));
-    if let Some(client) = report.summary.measured_phase().map(|phase| &phase.client) {
-        let cpu = client.cpu_us_per_op;
-        let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} µs") } else { "unknown".into() };
-        let rows = [
-            ("threads".to_owned(), client.threads.to_string()),
-            ("CPU".into(), format!("{:.2} s user, {:.2} s system", client.user_cpu_s, client.system_cpu_s)),
-            ("CPU of an operation".into(), cpu_of_one),
-            ("load threads busy".into(), client.busy_share.map_or("unknown".into(), format_percent)),
-            ("peak memory".into(), format_bytes(client.peak_resident_bytes as f64)),
-            ("pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()),
-            ("taken by the hypervisor".into(), format_percent(client.steal_share)),
-        ];
-        out.push_str(&render_table("Load generator", &table_heads(&["what", "value"]), &two(&rows), 2));
-    }
-    let facts: Vec<(String, String)> =
-        run.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    if !facts.is_empty() {
-        let list = render_table("Database", &table_heads(&["fact", "value"]), &two(&facts), 2);
-        let _ =
-            write!(out, "<details open><summary>What the database says of itself</summary>{list}</details>");
-    }
-    let (defaults, chosen): (Vec<_>, Vec<_>) = run.settings.iter().partition(|s| s.source == "default");
-    for (open, title, some) in
-        [(" open", "Settings", chosen), ("", "Settings left at their defaults", defaults)]
-    {
-        let row = |s: &&dyno_rundir::schema::Setting| vec![s.key.clone(), s.value.clone(), s.source.clone()];
-        let rows: Vec<Vec<String>> = some.iter().map(row).collect();
-        let list = render_table(title, &table_heads(&["setting", "value", "source"]), &rows, 3);
-        let _ = writeln!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>", rows.len());
-    }
-    out.push_str("</div></details>\n");
-    out
-}
-
-fn repeat(report: &Report<'_>) -> String {
-    let mut out = String::new();
-    match report.dir.run.command.is_empty() {
-        true => out.push_str("<p>The command line of this run was not recorded.</p>\n"),
-        false => {
-            let words = again(&report.dir.run.command);
-            let _ = writeln!(
-                out,
-                "<p>The same run again, with dyno {}; secrets are masked:</p>",
-                escape_html(&report.dir.run.dyno)
-            );
-            let _ = writeln!(out, "<pre>{}</pre>", escape_html(&quoted(&words)));
+    let drops = phase.drops.iter().take(LISTED).map(|(at, n)| [format!("{at} s"), format_whole(*n as f64)]);
+    html! {
+        (render_table("Requests by outcome", &heads, phase.metrics.iter().map(row), 1))
+        (latencies(&of_all, of(|m| m.all_response.as_ref())))
+        (latencies(&format!("{response} (succeeded)"), of(|m| m.response.as_ref()).chain(ideal)))
+        (latencies(&format!("Service time from sending (succeeded{clock})"), of(|m| m.service.as_ref())))
+        (latencies("Service time (failed)", of(|m| m.failed_service.as_ref())))
+        @if !phase.drops.is_empty() {
+            details {
+                summary { "Dropped arrivals" }
+                (render_table("Dropped arrivals by intended second", &["second", "dropped"], drops, 0))
+            }
         }
     }
-    out.push_str("<p>This page again, and as text, from the run's directory:</p>\n");
-    let place = report.dir.path.display().to_string();
-    for format in ["html", "text", "md", "json"] {
-        let words = ["dyno", "report", place.as_str(), "--format", format].map(str::to_owned);
-        let _ = writeln!(out, "<pre>{}</pre>", escape_html(&quoted(&words)));
+}
+
+fn resources(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
+    let charts = &made.data.charts[made.load..];
+    if charts.is_empty() {
+        return html! {
+            p {
+                "Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
+                 nothing can be said about resources."
+            }
+        };
     }
-    out
+    let measured = report.summary.measured_phase();
+    let means = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))).map(|(phase, seen)| {
+        let mut text = String::new();
+        crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
+        text.trim().to_owned()
+    });
+    let heads = ["series", "value (counters: per second)"];
+    let rows = made.constant.iter().map(|(name, value)| [name.clone(), value.to_string()]);
+    html! {
+        @if let Some(means) = means { pre { (means) } }
+        div.grid2 {
+            @for (number, chart) in charts.iter().enumerate() { (render_figure(made.load + number, chart)) }
+        }
+        @if !made.constant.is_empty() {
+            details {
+                summary { (made.constant.len()) " series did not change" }
+                (render_table("Series that did not change", &heads, rows, 1))
+            }
+        }
+    }
+}
+
+fn environment(report: &Report<'_>) -> Markup {
+    let (run, host) = (&report.dir.run, &report.dir.environment);
+    let mut rows = vec![
+        ["dyno".to_owned(), run.dyno.clone()],
+        ["host".into(), host.host.clone()],
+        ["system".into(), host.kernel.clone()],
+        ["processor".into(), format!("{}, {} cores for dyno", host.cpu, host.cores.len())],
+        ["memory".into(), format_bytes(host.memory_bytes as f64)],
+        ["reading the clock".into(), format!("{} ns", host.clock_ns)],
+        [
+            "load average at the start".into(),
+            host.load_average.map_or("unknown".into(), |load| format!("{load:.2}")),
+        ],
+    ];
+    rows.extend(host.tuning.iter().map(|(key, value)| [key.clone(), value.clone()]));
+    let client = report.summary.measured_phase().map(|phase| &phase.client).map(|client| {
+        let cpu = client.cpu_us_per_op;
+        let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} µs") } else { "unknown".into() };
+        [
+            ["threads".to_owned(), client.threads.to_string()],
+            ["CPU".into(), format!("{:.2} s user, {:.2} s system", client.user_cpu_s, client.system_cpu_s)],
+            ["CPU of an operation".into(), cpu_of_one],
+            ["load threads busy".into(), client.busy_share.map_or("unknown".into(), format_percent)],
+            ["peak memory".into(), format_bytes(client.peak_resident_bytes as f64)],
+            ["pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()],
+            ["taken by the hypervisor".into(), format_percent(client.steal_share)],
+        ]
+    });
+    let (defaults, chosen): (Vec<_>, Vec<_>) = run.settings.iter().partition(|s| s.source == "default");
+    let settings = [(true, "Settings", chosen), (false, "Settings left at their defaults", defaults)];
+    let facts = run.facts.iter().map(|(key, value)| [key, value]);
+    let what = ["what", "value"];
+    html! {
+        details {
+            summary { "Host, load generator, database and settings" }
+            div.long {
+                (render_table("Host of the load generator", &what, &rows, 2))
+                @if let Some(rows) = client { (render_table("Load generator", &what, rows, 2)) }
+                @if !run.facts.is_empty() {
+                    details open {
+                        summary { "What the database says of itself" }
+                        (render_table("Database", &["fact", "value"], facts, 2))
+                    }
+                }
+                @for (open, title, some) in settings {
+                    @let rows = some.iter().map(|s| [&s.key, &s.value, &s.source]);
+                    details open[open] {
+                        summary { (title) ": " (some.len()) }
+                        (render_table(title, &["setting", "value", "source"], rows, 3))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn repeat(report: &Report<'_>) -> Markup {
+    let run = &report.dir.run;
+    let place = report.dir.path.display().to_string();
+    let words = |format: &str| quoted(&["dyno", "report", &place, "--format", format]);
+    html! {
+        @if run.command.is_empty() {
+            p { "The command line of this run was not recorded." }
+        } @else {
+            p { "The same run again, with dyno " (run.dyno) "; secrets are masked:" }
+            pre { (quoted(&again(&run.command))) }
+        }
+        p { "This page again, and as text, from the run's directory:" }
+        @for format in ["html", "text", "md", "json"] { pre { (words(format)) } }
+    }
 }

@@ -185,7 +185,7 @@ fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
         .collect();
     assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
     assert!(page.find("class=\"trust valid\"").unwrap() < places[0], "the verdict comes first");
-    assert!(page.contains("dyno run &#39;&lt;/script&gt;&lt;img src=x"), "the command to repeat");
+    assert!(page.contains("dyno run '&lt;/script&gt;&lt;img src=x"), "the command to repeat");
     let data = page_data(&page);
     let charts = data["charts"].as_array().unwrap();
     assert_eq!((charts[0]["id"].as_str(), charts[1]["id"].as_str()), (Some("throughput"), Some("response")));

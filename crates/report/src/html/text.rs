@@ -1,36 +1,26 @@
-//! Escaping and figures as text. Everything that came from a server or a file goes through [`escape_html`] or
-//! [`render_script_json`].
+//! Figures as text, tables and lists, and data for scripts. `maud` escapes whatever is text: markup is a type of its
+//! own, and what is not escaped is named.
 
 use dyno_types::units::{Rate, ShownLatency, Thousands};
+use maud::{Markup, PreEscaped, Render, html};
 use serde::Serialize;
 
-/// Text between tags or in a quoted attribute.
-pub fn escape_html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Not allowed in HTML, whatever a server says.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+/// Text without the control characters that HTML does not allow, whatever a server says.
+pub fn without_controls(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{fffd}")
 }
 
 /// JSON that may stand inside of `<script>`: nothing in it can end the element or begin a comment.
-pub fn render_script_json(value: &impl Serialize) -> String {
+pub fn render_script_json(value: &impl Serialize) -> Markup {
     // The pages' own types have string keys and finite numbers: they cannot fail to become JSON.
     let text = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
-    text.replace('<', "\\u003c")
+    let safe = text
+        .replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")
         .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
+        .replace('\u{2029}', "\\u2029");
+    PreEscaped(safe)
 }
 
 /// Microseconds with a unit; an infinite time is that of arrivals that were dropped.
@@ -73,38 +63,43 @@ pub fn format_bytes(value: f64) -> String {
     dyno_types::units::BinaryBytes(value).to_string()
 }
 
-/// A table: heads, rows of cells that are escaped here, and how many of the first columns are words.
-pub fn render_table(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| escape_html(cell)).collect()).collect();
-    table_of_markup(caption, heads, &rows, words)
-}
-
-/// As [`render_table`], of cells that are markup already.
-pub fn table_of_markup(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
-    let mut out = format!(
-        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",
-        escape_html(caption)
-    );
-    let class = |at: usize| if at < words { " class=\"word\"" } else { "" };
-    for (at, head) in heads.iter().enumerate() {
-        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(at), escape_html(head)));
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    for row in rows {
-        out.push_str("<tr>");
-        for (at, cell) in row.iter().enumerate() {
-            out.push_str(&format!("<td{}>{cell}</td>", class(at)));
+/// A table: heads, rows of cells, and how many of the first columns are words.
+pub fn render_table(
+    caption: &str,
+    heads: &[impl Render],
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = impl Render>>,
+    words: usize,
+) -> Markup {
+    let class = |at: usize| (at < words).then_some("word");
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(caption) {
+            table {
+                caption { (caption) }
+                thead {
+                    tr {
+                        @for (at, head) in heads.iter().enumerate() { th scope="col" class=[class(at)] { (head) } }
+                    }
+                }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            @for (at, cell) in row.into_iter().enumerate() { td class=[class(at)] { (cell) } }
+                        }
+                    }
+                }
+            }
         }
-        out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table></div>\n");
-    out
 }
 
-/// Heads from words.
-pub fn table_heads(all: &[&str]) -> Vec<String> {
-    all.iter().map(|one| (*one).to_owned()).collect()
+/// A list of sentences.
+pub fn render_lines(lines: impl IntoIterator<Item = impl Render>) -> Markup {
+    html! { ul.reasons { @for line in lines { li { (line) } } } }
+}
+
+/// Parts one after another, with words between them.
+pub fn join_markup(parts: impl IntoIterator<Item = impl Render>, between: &str) -> Markup {
+    html! { @for (at, part) in parts.into_iter().enumerate() { @if at > 0 { (between) } (part) } }
 }
 
 #[cfg(test)]
@@ -114,10 +109,10 @@ mod tests {
     #[test]
     fn nothing_gets_out() {
         assert_eq!(
-            escape_html("<a b='c' d=\"e\">&\u{0}"),
-            "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;\u{fffd}"
+            without_controls("<a b='c' d=\"e\">&\u{0}").render().into_string(),
+            "&lt;a b='c' d=&quot;e&quot;&gt;&amp;\u{fffd}"
         );
-        let json = render_script_json(&"</script><!--\u{2028}");
+        let json = render_script_json(&"</script><!--\u{2028}").into_string();
         assert!(!json.contains('<') && !json.contains('>') && !json.contains('\u{2028}'), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "</script><!--\u{2028}");
     }

@@ -2,10 +2,10 @@
 
 use crate::html::gathered::{CellRuns, Gathered, mean_dots};
 use crate::html::plot::{Across, Plot, PlotLine};
-use crate::html::text::{escape_html, format_percent, format_rate, format_us, render_table, table_heads};
+use crate::html::text::{format_percent, format_rate, format_us, join_markup, render_lines, render_table};
 use dyno_analysis::laws::{Maximum, Observed, Sweep, analyse_sweep, factors_of_users};
 use dyno_types::units::{ends, span};
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
 const TOLERANCE: f64 = 0.02;
@@ -14,31 +14,32 @@ const TOLERANCE: f64 = 0.02;
 const SEED: u64 = 1;
 
 /// The section, where users vary.
-pub fn render_users_section(all: &Gathered<'_>) -> Option<String> {
+pub fn render_users_section(all: &Gathered<'_>) -> Option<Markup> {
     let varying = all.factors_of(factors_of_users);
-    let mut out = String::new();
+    let mut parts = Vec::new();
     for (words, rows) in all.sweep_groups(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
         let Some(found) = analyse_sweep(&observed, SEED) else { continue };
-        if !words.is_empty() {
-            let _ = writeln!(out, "<h3>{}</h3>", escape_html(&words));
-        }
         let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
         let unit = observed[0].unit;
-        out.push_str(&levels(&found, think, unit));
-        out.push_str(&words_of(&found));
-        out.push_str(&plots(&found, &rows, think, unit));
-        out.push_str(&resources(&found, unit));
+        parts.push(html! {
+            @if !words.is_empty() { h3 { (words) } }
+            (levels(&found, think, unit))
+            (render_lines(words_of(&found)))
+            (plots(&found, &rows, think, unit))
+            (resources(&found, unit))
+        });
     }
-    (!out.is_empty()).then_some(out)
+    (!parts.is_empty()).then(|| join_markup(parts, ""))
 }
 
-fn levels(found: &Sweep, think: f64, unit: &str) -> String {
-    let names = table_heads(&[
+fn levels(found: &Sweep, think: f64, unit: &str) -> Markup {
+    let throughput = format!("X, {unit}/s");
+    let heads = [
         "users N",
         "runs",
-        &format!("X, {unit}/s"),
+        &throughput,
         "95 % interval",
         "R",
         "X (R + Z), users",
@@ -46,28 +47,24 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> String {
         "bound on X",
         "if single servers",
         "model of X",
-    ]);
-    let rows: Vec<Vec<String>> = found
-        .levels
-        .iter()
-        .map(|level| {
-            vec![
-                format!("{}", level.users),
-                level.runs.to_string(),
-                format_rate(level.throughput),
-                level.half_width.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))),
-                format_us(level.response_s * 1e6),
-                // With the client's own time between operations, as it was measured.
-                level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
-                level.little.map_or("-".into(), |error| format!("{:+.2} %", error * 100.0)),
-                format_rate(level.bound),
-                format!("{} to {}", format_rate(level.balanced.0), format_rate(level.balanced.1)),
-                level.model.map_or("-".into(), format_rate),
-            ]
-        })
-        .collect();
+    ];
+    let rows = found.levels.iter().map(|level| {
+        [
+            level.users.to_string(),
+            level.runs.to_string(),
+            format_rate(level.throughput),
+            level.half_width.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))),
+            format_us(level.response_s * 1e6),
+            // With the client's own time between operations, as it was measured.
+            level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
+            level.little.map_or("-".into(), |error| format!("{:+.2} %", error * 100.0)),
+            format_rate(level.bound),
+            format!("{} to {}", format_rate(level.balanced.0), format_rate(level.balanced.1)),
+            level.model.map_or("-".into(), format_rate),
+        ]
+    });
     let caption = format!("Little's law at each number of users; thinking time Z {}", format_us(think * 1e6));
-    render_table(&caption, &names, &rows, 0)
+    render_table(&caption, &heads, rows, 0)
 }
 
 /// A 95 % interval in words, where there is one.
@@ -75,7 +72,7 @@ fn between(interval: Option<(String, String)>) -> String {
     interval.map_or(String::new(), |ends| format!(" (95 % interval {})", span(ends, "")))
 }
 
-fn words_of(found: &Sweep) -> String {
+fn words_of(found: &Sweep) -> Vec<String> {
     let mut lines = Vec::new();
     let errors: Vec<f64> = found.levels.iter().filter_map(|level| level.little).map(f64::abs).collect();
     let worst = errors.iter().copied().fold(0.0, f64::max);
@@ -153,8 +150,7 @@ fn words_of(found: &Sweep) -> String {
     );
     lines.extend(model_of(found));
     lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
-    let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape_html(line))).collect();
-    format!("<ul class=\"reasons\">{items}</ul>\n")
+    lines
 }
 
 /// The chosen model, and whether there is a peak.
@@ -201,7 +197,7 @@ fn model_of(found: &Sweep) -> Vec<String> {
     lines
 }
 
-fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> String {
+fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> Markup {
     let bound = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         let (first, last) = (found.levels[0].users, found.levels[found.levels.len() - 1].users);
         (0..=60)
@@ -248,50 +244,32 @@ fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> String {
     };
     let words: Vec<String> =
         rows.iter().filter(|row| row.figures.throughput.is_none()).map(|row| row.describe_cell()).collect();
-    let missing = match words.is_empty() {
-        true => String::new(),
-        false => format!("<p class=\"note\">Without a figure: {}</p>\n", escape_html(&words.join("; "))),
-    };
-    format!(
-        "<div class=\"grid2\">\n{}{}</div>\n{missing}",
-        throughput.render_figure(),
-        response.render_figure()
-    )
+    html! {
+        div.grid2 { (throughput.render_figure()) (response.render_figure()) }
+        @if !words.is_empty() { p.note { "Without a figure: " (words.join("; ")) } }
+    }
 }
 
-fn resources(found: &Sweep, unit: &str) -> String {
-    let mut out = String::new();
-    if !found.demands.is_empty() {
-        let names =
-            table_heads(&["resource", "demand", "busy without load", "variation", "greatest utilisation"]);
-        let rows: Vec<Vec<String>> = found
-            .demands
-            .iter()
-            .map(|demand| {
-                vec![
-                    demand.name.clone(),
-                    format_us(demand.demand_s * 1e6),
-                    format!("{:.2}", demand.background),
-                    format_percent(demand.variation),
-                    demand.utilisation.map_or("unknown".into(), format_percent),
-                ]
-            })
-            .collect();
-        out.push_str(&render_table("Service demand of an operation, by regression", &names, &rows, 1));
+fn resources(found: &Sweep, unit: &str) -> Markup {
+    let demands = found.demands.iter().map(|demand| {
+        [
+            demand.name.clone(),
+            format_us(demand.demand_s * 1e6),
+            format!("{:.2}", demand.background),
+            format_percent(demand.variation),
+            demand.utilisation.map_or("unknown".into(), format_percent),
+        ]
+    });
+    let heads_of_demands = ["resource", "demand", "busy without load", "variation", "greatest utilisation"];
+    let others =
+        found.what_if.iter().map(|one| [one.change.clone(), one.bottleneck.clone(), format_rate(one.limit)]);
+    let limit = format!("limit, {unit}/s");
+    let heads_of_others = ["what if", "then the limit is set by", &limit];
+    let caption_of_others = "Other resources, by demands that do not depend on load";
+    html! {
+        @if !found.demands.is_empty() {
+            (render_table("Service demand of an operation, by regression", &heads_of_demands, demands, 1))
+        }
+        @if !found.what_if.is_empty() { (render_table(caption_of_others, &heads_of_others, others, 2)) }
     }
-    if !found.what_if.is_empty() {
-        let names = table_heads(&["what if", "then the limit is set by", &format!("limit, {unit}/s")]);
-        let rows: Vec<Vec<String>> = found
-            .what_if
-            .iter()
-            .map(|one| vec![one.change.clone(), one.bottleneck.clone(), format_rate(one.limit)])
-            .collect();
-        out.push_str(&render_table(
-            "Other resources, by demands that do not depend on load",
-            &names,
-            &rows,
-            2,
-        ));
-    }
-    out
 }
