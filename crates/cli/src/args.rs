@@ -7,7 +7,7 @@ use crate::options::{
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_frontend::experiment::ResumeArgs;
-use dyno_worker::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs, WorkerArgs};
+use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
 use std::ffi::OsString;
 
 /// dyno puts a database on the dynamometer.
@@ -112,9 +112,9 @@ pub enum CliCommand {
     /// Writes how a server is started on the cores of its node (started by Kubernetes)
     #[command(hide = true)]
     Place(PlaceArgs),
-    /// Removes a folder of a node at its end (started by Kubernetes)
+    /// Changes settings of a server's node for a time, and removes its data at the end (started by Kubernetes)
     #[command(hide = true)]
-    Discard(DiscardArgs),
+    Tend(TendArgs),
     /// Carries what a controller and the pods of its run say to each other (started by dyno)
     #[command(hide = true)]
     Relay(RelayArgs),

@@ -128,7 +128,7 @@ pub fn main() -> ExitCode {
         args::CliCommand::Host(args) => worker::host(&args),
         args::CliCommand::Pod(args) => worker::pod(&args),
         args::CliCommand::Place(args) => worker::place(&args),
-        args::CliCommand::Discard(args) => worker::discard(&args),
+        args::CliCommand::Tend(args) => worker::tend(&args),
         args::CliCommand::Relay(args) => worker::relay(&args),
         args::CliCommand::Schema(options) => report::schema(&options),
     };

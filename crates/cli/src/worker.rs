@@ -3,7 +3,7 @@
 use dyno_compat_pocdriver::front::CALLER;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_worker::WorkerError;
-use dyno_worker::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs};
+use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs};
 
 fn ended(result: Result<(), WorkerError>) -> Result<Exit, Failure> {
     match result {
@@ -34,9 +34,9 @@ pub fn place(args: &PlaceArgs) -> Result<Exit, Failure> {
     ended(dyno_worker::place(args))
 }
 
-/// `dyno discard`.
-pub fn discard(args: &DiscardArgs) -> Result<Exit, Failure> {
-    ended(dyno_worker::discard(args))
+/// `dyno tend`.
+pub fn tend(args: &TendArgs) -> Result<Exit, Failure> {
+    ended(dyno_worker::tend(args))
 }
 
 /// `dyno relay`.

@@ -190,7 +190,7 @@ impl OneRun<'_> {
         let mut context = RunContext::new(self, target, data.clone());
         let made =
             copied.map_err(Failed::from).and_then(|()| context.load_and_measure(&spec, tree, logs, observer));
-        let ended = context.end(&spec, shared);
+        let ended = context.end(&spec, shared, logs);
         // The data that an embedded store has written are as large as the data set.
         let _ = std::fs::remove_dir_all(data);
         let made = made?;

@@ -65,12 +65,7 @@ impl Hosts {
         names: &[String],
         (program, control): (&Path, &Control),
     ) -> Result<Vec<ReachedHost>, Failed> {
-        let mut wanted: Vec<InventoryHost> = Vec::new();
-        for host in hosts(ssh, names)? {
-            if wanted.iter().all(|one| one.name != host.name) {
-                wanted.push(host);
-            }
-        }
+        let wanted = named_hosts(ssh, names)?;
         let mut keys = Vec::new();
         for host in &wanted {
             keys.push((SshHost::new(host, ssh.config.as_deref().map(Path::new))?, ssh.directory.clone()));
@@ -101,7 +96,21 @@ impl Hosts {
     }
 }
 
-fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, Failed> {
+/// The hosts that names of hosts and groups stand for, each once.
+///
+/// # Errors
+/// The inventory cannot be read, or knows none of a name.
+pub(super) fn named_hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, LocalError> {
+    let mut all: Vec<InventoryHost> = Vec::new();
+    for host in hosts(ssh, names)? {
+        if all.iter().all(|one| one.name != host.name) {
+            all.push(host);
+        }
+    }
+    Ok(all)
+}
+
+fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, LocalError> {
     let Some(path) = &ssh.inventory else {
         return Ok(names.iter().map(|name| InventoryHost::named_host(name)).collect());
     };

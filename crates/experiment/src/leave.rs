@@ -95,11 +95,15 @@ fn stand(
         true => context.load_only(spec, &shown, &logs, watcher),
         false => Ok(None),
     };
-    one.put_away(&logs);
     match made {
-        Ok(summary) if !one.control.is_stopping() => context.leave(spec).map(|()| summary),
+        Ok(summary) if !one.control.is_stopping() => {
+            one.put_away(&logs);
+            context.leave(spec).map(|()| summary)
+        }
         made => {
-            context.end(spec, &mut SharedServers::default())?;
+            let ended = context.end(spec, &mut SharedServers::default(), &logs);
+            one.put_away(&logs);
+            ended?;
             made.and(Err(Failed::Interrupted))
         }
     }

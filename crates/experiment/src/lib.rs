@@ -101,7 +101,9 @@ pub fn run_experiment(
     }
     let after = directory.path().to_owned();
     let machine = Machine::default();
-    let tuned = match base.host.is_nothing() {
+    // Servers elsewhere have hosts of their own, which are tuned when they start.
+    let elsewhere = !base.ssh.servers.is_empty() || base.kubernetes.is_some();
+    let tuned = match base.host.is_nothing() || elsewhere {
         true => None,
         false => {
             let work_dir = directory.path().join("host");

@@ -64,7 +64,8 @@ fn pods_of(
     let name = format!("dyno-{}", random(4)?);
     let journal = noted(experiment_dir, &name)?;
     let start = if lasting { RunPods::start_lasting } else { RunPods::start };
-    let pods = start(own, kubernetes, (&name, &random(32)?), &journal, control).map_err(unreachable)?;
+    let pods =
+        start(own, kubernetes, (&name, &random(32)?), (&journal, work_dir), control).map_err(unreachable)?;
     let made = volume.is_some_and(Volume::is_full);
     with_agents(own, pods, work_dir, made, control)
 }
@@ -80,7 +81,7 @@ fn unreachable(why: impl Into<Cause>) -> Failed {
     Failed::unreachable(LocalError::failed_step("kubernetes", why))
 }
 
-/// An agent beside each worker; the first sees to it that the servers are one.
+/// An agent beside each worker; the first sees to it that the servers are one. Where that fails, what pods have said is kept.
 fn with_agents(
     own: &Experiment,
     pods: RunPods,
@@ -88,6 +89,22 @@ fn with_agents(
     made: bool,
     control: &Arc<Control>,
 ) -> Result<ProvisionedTarget, Failed> {
+    let (uris, clients, beside) =
+        reached(own, &pods, work_dir, made, control).inspect_err(|_| pods.collect(work_dir))?;
+    let owned = OwnedResources::Pods(own.server.clone().map(Box::new), Box::new(pods));
+    Ok(ProvisionedTarget { clients, beside, ..ProvisionedTarget::new(uris, Vec::new(), false, owned) })
+}
+
+/// URIs of the servers that have been made one, hosts of workers, and an agent beside each.
+type Reached = (Vec<String>, Vec<ReachedHost>, Vec<RemoteAgent>);
+
+fn reached(
+    own: &Experiment,
+    pods: &RunPods,
+    work_dir: &Path,
+    made: bool,
+    control: &Arc<Control>,
+) -> Result<Reached, Failed> {
     let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers")) };
     // One kubectl for all pods.
     let relay =
@@ -104,13 +121,7 @@ fn with_agents(
         (Some(server), Some(agent)) => agent.form_cluster(server, &pods.servers, made, control)?,
         _ => own.target.iter().cloned().collect(),
     };
-    let target = ProvisionedTarget::new(
-        uris,
-        Vec::new(),
-        false,
-        OwnedResources::Pods(own.server.clone().map(Box::new), Box::new(pods)),
-    );
-    Ok(ProvisionedTarget { clients, beside, ..target })
+    Ok((uris, clients, beside))
 }
 
 /// Workers in pods, on servers that stand.
@@ -124,8 +135,14 @@ pub(super) fn on_persistent(
     let own = Experiment { server: Some(secured.clone()), ..spec.clone() };
     let name = format!("dyno-{}", random(4)?);
     let journal = noted(experiment_dir, &name)?;
-    let pods = RunPods::start_on(&own, kubernetes, (&name, &random(32)?), (&journal, persistent), control)
-        .map_err(unreachable)?;
+    let pods = RunPods::start_on(
+        &own,
+        kubernetes,
+        (&name, &random(32)?),
+        ((&journal, work_dir), persistent),
+        control,
+    )
+    .map_err(unreachable)?;
     with_agents(&own, pods, work_dir, true, control)
 }
 

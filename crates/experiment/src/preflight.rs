@@ -1,9 +1,10 @@
 //! Things that a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use crate::check::placed;
+use dyno_config::experiment::traces::Trace;
 use dyno_config::experiment::{Experiment, MatrixCell};
-use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
+use dyno_config::server::{IfNotPermitted, ServerSpec};
 use dyno_config::tree::TreeError;
 use dyno_databases::spawn::{find_server, meant};
 use dyno_hosts::servers::engine_trial::{EngineTrial, try_engine};
@@ -111,8 +112,11 @@ fn of_cell(cell: &MatrixCell, topology: &Topology) -> Vec<(bool, TreeError)> {
     }
     let pairs = spec.server.as_ref().map_or(1, |server| server.instances as usize);
     let workers = vec![0; pairs * spec.client.workers as usize];
-    match placement::plan_placement(&spec.client.placement, topology, &workers) {
-        Ok(plans) => of_client = listed(&spec.client.placement, &plans),
+    // Workers in pods have the cores of their nodes.
+    let placement =
+        Some(&spec.client.placement).filter(|_| spec.kubernetes.is_none()).cloned().unwrap_or_default();
+    match placement::plan_placement(&placement, topology, &workers) {
+        Ok(plans) => of_client = listed(&placement, &plans),
         Err(error) => errors.push(told(&key("client.placement", &spec.client.placement), bare(&error))),
     }
     if let Some(cores) = &spec.client.cores {
@@ -173,7 +177,10 @@ fn of_store(spec: &Experiment) -> Option<String> {
 /// Programs that cells need and that are not there, or in a version that lacks what the cells ask for.
 pub fn missing_programs(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingProgram> {
     let mut versions = BTreeMap::new();
-    each(cells, |spec| lacks(spec, machine).or_else(|| absent_in_version(spec, machine, &mut versions)))
+    each(cells, |spec| {
+        let absent = lacks(spec, machine).or_else(|| absent_in_version(spec, machine, &mut versions));
+        absent.or_else(|| lacks_beside_server(spec, machine))
+    })
 }
 
 /// Versions of programs that have been asked for theirs.
@@ -227,6 +234,30 @@ pub fn missing_engines(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingPr
             }
         }
     })
+}
+
+/// A program beside the server that a cell needs and that is not there: one that places processes, or one that traces them.
+fn lacks_beside_server(spec: &Experiment, machine: &Machine) -> Option<String> {
+    let placed = |key: &str, placement: &Placement, leave: IfNotPermitted| {
+        let topology = machine.machine_topology().ok().filter(|_| leave == IfNotPermitted::Fail)?;
+        let plan = placement::plan_placement(placement, &topology, &[0]).ok()?.into_iter().next()?;
+        let program = plan.missing_program(&topology, machine)?;
+        Some(format!("{program} is not installed: {key} needs it, or if_not_permitted: continue"))
+    };
+    let server = server_here(spec)
+        .and_then(|server| placed("server.placement", &server.placement, server.if_not_permitted));
+    let client = || {
+        let own = spec.ssh.clients.is_empty() && spec.kubernetes.is_none();
+        own.then(|| placed("client.placement", &spec.client.placement, spec.client.if_not_permitted))
+            .flatten()
+    };
+    let tracer = || {
+        let program = |trace: &Trace| trace.command.first().cloned();
+        let is_absent = |program: &String| !program.contains('/') && machine.find_program(program).is_none();
+        let program = spec.traces.iter().filter_map(program).find(is_absent)?;
+        Some(format!("{program} is not installed: traces need it"))
+    };
+    server.or_else(client).or_else(tracer)
 }
 
 fn each(cells: &[MatrixCell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<MissingProgram> {

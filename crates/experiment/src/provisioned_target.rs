@@ -330,6 +330,25 @@ impl ProvisionedTarget {
         }
     }
 
+    /// Keeps in `logs` what servers and pods elsewhere have said. What a server of this host says is there already.
+    pub fn collect(&mut self, logs: &Path) {
+        match &mut self.owned {
+            OwnedResources::Pods(_, pods) => pods.collect(logs),
+            OwnedResources::Remote(all) => std::thread::scope(|scope| {
+                for one in all {
+                    scope.spawn(move || {
+                        let folder = logs.join(one.agent().name());
+                        match std::fs::create_dir_all(&folder) {
+                            Ok(()) => one.collect(&folder),
+                            Err(error) => tracing::warn!(%error, "no folder for what servers have said"),
+                        }
+                    });
+                }
+            }),
+            OwnedResources::Nothing | OwnedResources::Temporary(_) | OwnedResources::Server(_) => {}
+        }
+    }
+
     /// The end of the run: the server ends with it, or is kept for the next.
     pub fn end(self, spec: &Experiment, shared: &mut SharedServers) -> Result<(), LocalError> {
         // Agents end before what they watch, and the way to pods before the pods.

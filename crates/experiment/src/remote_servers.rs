@@ -7,6 +7,7 @@ use crate::random::secured;
 use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::server::ServerSpec;
+use dyno_config::server::tuning::HostTuning;
 use dyno_engine::Control;
 use dyno_hosts::remote::remote_agent::RemoteServer;
 use dyno_hosts::remote::ssh::RemoteError;
@@ -31,7 +32,7 @@ pub(super) fn provision_remote(
     }
     let agents: Vec<_> = all.iter().map(|(one, _)| one.agent()).collect();
     let mut volume = Volume::elsewhere(spec, server, &agents, experiment_dir)?;
-    let why = match start(&mut all, &preparation, volume.as_ref(), control) {
+    let why = match start(&mut all, (&preparation, &spec.host), volume.as_ref(), control) {
         Ok(()) => counted(&all, volume.as_ref(), control)?,
         Err(why) if control.is_stopping() || !volume.as_ref().is_some_and(Volume::is_full) => {
             return Err(why.into());
@@ -40,7 +41,7 @@ pub(super) fn provision_remote(
     };
     if let (Some(why), Some(volume)) = (why, &mut volume) {
         volume.refuse(why);
-        start(&mut all, &preparation, None, control)?;
+        start(&mut all, (&preparation, &spec.host), None, control)?;
     }
     let started: Vec<RemoteServer> = all.into_iter().map(|(one, _)| one).collect();
     let uris = started.iter().flat_map(|one| one.uris.clone()).collect();
@@ -52,12 +53,12 @@ pub(super) fn provision_remote(
 
 fn start(
     all: &mut [(RemoteServer, ServerSpec)],
-    preparation: &FaultPreparation,
+    (preparation, tuning): (&FaultPreparation, &HostTuning),
     volume: Option<&Volume>,
     control: &Control,
 ) -> Result<(), RemoteError> {
     for (at, (one, own)) in all.iter_mut().enumerate() {
-        one.start((own, preparation), volume.and_then(|volume| volume.source_on(at)), control)?;
+        one.start((own, preparation), tuning, volume.and_then(|volume| volume.source_on(at)), control)?;
     }
     Ok(())
 }

@@ -55,9 +55,10 @@ impl<'a> RunContext<'a> {
         RunContext { run, target, pool: None, confined, shared_cores, data, loaded_s: None }
     }
 
-    /// Ends workers, groups and target.
-    pub fn end(mut self, spec: &Experiment, shared: &mut SharedServers) -> Result<(), Failed> {
+    /// Ends workers, groups and target, and keeps in `logs` what they have said.
+    pub fn end(mut self, spec: &Experiment, shared: &mut SharedServers, logs: &Path) -> Result<(), Failed> {
         let shut_down = self.shutdown();
+        self.target.collect(logs);
         let ended = self.target.end(spec, shared);
         shut_down?;
         Ok(ended?)

@@ -92,8 +92,11 @@ fn write(machine: &Machine, id: &str, entry: &RegistryEntry) -> Result<(), Local
 /// Returns whether a folder for the user's state is the user's own, or would be: not the home of the user who called `sudo`.
 fn is_own(state: &Path) -> bool {
     let about = state.ancestors().find_map(|folder| folder.metadata().ok());
-    about
-        .is_some_and(|about| about.uid() == rustix::process::geteuid().as_raw() || about.mode() & 0o1000 != 0)
+    about.is_some_and(|about| {
+        let (owner, user) = (about.uid(), rustix::process::geteuid().as_raw());
+        // Temporary folders of containers are root's, and have no sticky bit.
+        owner == user || owner == 0 || about.mode() & 0o1000 != 0
+    })
 }
 
 fn written(path: &Path, text: &[u8]) -> Result<(), LocalError> {

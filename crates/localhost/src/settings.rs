@@ -32,6 +32,14 @@ pub(super) fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
     names.map(|name| queues.join(name).join("rps_cpus")).collect()
 }
 
+/// Network devices of the hardware that have receive queues: those of containers come and go.
+pub(super) fn hardware_devices(machine: &Machine) -> Vec<String> {
+    let net = machine.sys.join("class/net");
+    let all = entries(&net).into_iter();
+    all.filter(|device| net.join(device).join("device").exists() && !rps_files(machine, device).is_empty())
+        .collect()
+}
+
 /// Returns whether this is a file that [`apply_settings`](crate::tuning::apply_settings) writes, on a host that may have been
 /// without it since.
 pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::error::LocalError;
 use crate::machine::Machine;
-use crate::settings::{FILES, chosen, governor_files, rps_files};
+use crate::settings::{FILES, chosen, governor_files, hardware_devices, rps_files};
 use crate::undo::{Journal, Undo};
 use dyno_config::server::tuning::{HostTuning, Rps, RpsWord};
 use dyno_monitor::topology::parse_list;
@@ -74,8 +74,12 @@ fn wanted(tuning: &HostTuning, machine: &Machine) -> Result<Wanted, LocalError> 
         let file = machine.sys.join("block").join(device).join("queue/read_ahead_kb");
         list.push((format!("read_ahead_kib.{device}"), there(file), kib.to_string()));
     }
-    for (device, rps) in &tuning.rps {
-        list.push((format!("rps.{device}"), rps_files(machine, device), rps_mask(rps, device, machine)?));
+    for (name, rps) in &tuning.rps {
+        let devices = if name == "*" { hardware_devices(machine) } else { vec![name.clone()] };
+        for device in devices {
+            let mask = rps_mask(rps, &device, machine)?;
+            list.push((format!("rps.{device}"), rps_files(machine, &device), mask));
+        }
     }
     let numbers = [tuning.swappiness, tuning.zone_reclaim_mode, tuning.numa_balancing.map(u32::from)];
     for ((key, path), number) in FILES.into_iter().zip(numbers) {
@@ -89,6 +93,10 @@ fn wanted(tuning: &HostTuning, machine: &Machine) -> Result<Wanted, LocalError> 
 fn rps_mask(rps: &Rps, device: &str, machine: &Machine) -> Result<String, LocalError> {
     match rps {
         Rps::Word(RpsWord::None) => Ok("0".into()),
+        Rps::Word(RpsWord::All) => {
+            let cpus = machine.machine_topology()?.cpus.into_keys();
+            Ok(mask(&cpus.collect::<Vec<_>>()))
+        }
         Rps::Cores(cores) => Ok(mask(&cores.0)),
         Rps::Word(RpsWord::Local) => {
             let file = machine.sys.join("class/net").join(device).join("device/local_cpulist");

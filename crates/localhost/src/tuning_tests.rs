@@ -119,3 +119,28 @@ fn masks_are_those_of_the_kernel() {
         same("00000000,0000000f", "f") && same("00", "0") && !same("f", "e") && !same("performance", "e")
     );
 }
+
+#[test]
+fn all_devices_of_the_hardware_are_steered_to_all_cores() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = host(folder.path());
+    for device in ["lo", "veth1", "eth1"] {
+        put_line(&folder.path().join(format!("sys/class/net/{device}/queues/rx-0/rps_cpus")), "0").unwrap();
+    }
+    put_line(&folder.path().join("sys/class/net/eth1/device/vendor"), "0x1af4").unwrap();
+    let tuning: HostTuning = serde_json::from_str(r#"{"rps": {"*": "all"}}"#).unwrap();
+    let work_dir = folder.path().join("home");
+    fs::create_dir(&work_dir).unwrap();
+    let tuned = apply_settings(&tuning, &machine, &work_dir, false).unwrap();
+    let read = |device: &str| {
+        fs::read_to_string(machine.sys.join("class/net").join(device).join("queues/rx-0/rps_cpus")).unwrap()
+    };
+    let cores = machine.machine_topology().unwrap().cpus.len();
+    assert_eq!(cores, 8, "the mask below is of so many");
+    assert_eq!((read("eth0"), read("eth1")), ("ff".into(), "ff".into()));
+    assert_eq!((read("veth1").trim(), read("lo").trim()), ("0", "0"), "a container's, and the loopback");
+    // One that is gone needs nothing to be put back.
+    fs::remove_dir_all(machine.sys.join("class/net/eth1")).unwrap();
+    tuned.revert_settings().unwrap();
+    assert_eq!(read("eth0").trim(), "00000000,00000000");
+}

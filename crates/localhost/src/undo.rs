@@ -387,8 +387,13 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
         }
         Undo::Table { name } => packets::remove(machine, name),
         Undo::Device { name, handle } => shaping::remove(machine, name, handle),
-        Undo::Value { path, old } => fs::write(path, old)
-            .map_err(|e| LocalError::failed_step(format!("{} back to {old:?}", path.display()), e)),
+        Undo::Value { path, old } => match fs::write(path, old) {
+            // Its device is gone, and its settings with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => {
+                done.map_err(|e| LocalError::failed_step(format!("{} back to {old:?}", path.display()), e))
+            }
+        },
     }
 }
 

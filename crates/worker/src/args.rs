@@ -37,11 +37,21 @@ pub struct PlaceArgs {
     pub script: PathBuf,
 }
 
-/// `dyno discard`.
+/// `dyno tend`.
 #[derive(Clone, Debug, Args)]
-pub struct DiscardArgs {
-    /// What is removed
-    pub folder: PathBuf,
+pub struct TendArgs {
+    /// Settings of its host as long as it runs, as the section host has them
+    #[arg(long, value_name = "JSON")]
+    pub host: Option<String>,
+    /// Go on without settings that are not permitted
+    #[arg(long)]
+    pub go_on: bool,
+    /// What is removed at its end
+    #[arg(long, value_name = "DIR")]
+    pub discard: Option<PathBuf>,
+    /// Only look whether the settings of another one are changed by now
+    #[arg(long, conflicts_with_all = ["host", "discard"])]
+    pub ready: bool,
 }
 
 /// `dyno relay`.

@@ -4,12 +4,13 @@
 
 pub mod args;
 
-use crate::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs};
+use crate::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs};
 use dyno_compat_pocdriver::Caller;
 use dyno_compat_pocdriver::work::PocWork;
 use dyno_compat_sysbench_mongodb::work::SysbenchWork;
 use dyno_config::experiment::Experiment;
 use dyno_config::server::placement::Placement;
+use dyno_config::server::tuning::HostTuning;
 use dyno_engine::files::OutOfFiles;
 use dyno_hosts::kubernetes::run_pods::wait_for_words;
 use dyno_hosts::protocol::frame::FrameError;
@@ -17,6 +18,8 @@ use dyno_hosts::remote::agent::serve_agent;
 use dyno_hosts::remote::relay;
 use dyno_hosts::remote::worker::serve::serve_controller;
 use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
+use dyno_localhost::tuning::{Tuned, apply_settings};
 use dyno_session::environment::read_environment;
 use dyno_session::work::Work;
 use dyno_types::units::parse_duration_ns;
@@ -146,17 +149,38 @@ fn read_placement(text: &str) -> Result<Placement, Refused> {
         .map_err(|e| Refused::new(RefusalCode::BadValue, "--placement", format!("--placement: {e}")))
 }
 
-/// Waits for a signal that ends it, then removes a folder (`dyno discard`).
+/// Changes settings of a server's host, waits for a signal that ends it, puts them back and removes the server's data
+/// (`dyno tend`).
 ///
 /// # Errors
-/// Something in the folder cannot be removed.
-pub fn discard(args: &DiscardArgs) -> Result<(), WorkerError> {
+/// A setting cannot be changed or put back, or something in the folder cannot be removed.
+pub fn tend(args: &TendArgs) -> Result<(), WorkerError> {
+    let folder = std::env::temp_dir().join("dyno-tend");
+    let ready = folder.join("ready");
+    if args.ready {
+        return Ok(std::fs::metadata(ready).map(drop)?);
+    }
     let interrupted = interrupted_by_signals()?;
+    std::fs::create_dir_all(&folder)?;
+    let tuned = match &args.host {
+        Some(text) => {
+            let tuning: HostTuning = serde_json::from_str(text)
+                .map_err(|e| Refused::new(RefusalCode::BadValue, "--host", format!("--host: {e}")))?;
+            let tuned = apply_settings(&tuning, &Machine::default(), &folder, args.go_on)?;
+            tuned.lost.iter().for_each(|lost| println!("{lost}"));
+            Some(tuned)
+        }
+        None => None,
+    };
+    std::fs::write(&ready, "")?;
     while !interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(100));
     }
-    match std::fs::remove_dir_all(&args.folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+    // One that fails keeps the other from nothing.
+    let discarded = args.discard.as_ref().map(std::fs::remove_dir_all);
+    tuned.map_or(Ok(()), Tuned::revert_settings)?;
+    match discarded {
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }

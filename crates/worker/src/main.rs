@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 use dyno_compat_pocdriver::Caller;
 use dyno_types::secret::{conceal, remember_arguments};
-use dyno_worker::args::{DiscardArgs, HostArgs, PlaceArgs, PodArgs, RelayArgs, WorkerArgs};
-use dyno_worker::{WorkerError, discard, host, outlive_long_files, place, pod, relay, worker};
+use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
+use dyno_worker::{WorkerError, host, outlive_long_files, place, pod, relay, tend, worker};
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
@@ -26,8 +26,8 @@ enum WorkerCommand {
     Pod(PodArgs),
     /// Write how a server is started on the cores of its node
     Place(PlaceArgs),
-    /// Remove a folder of a node at its end
-    Discard(DiscardArgs),
+    /// Change settings of a server's host for a time, and remove its data at the end
+    Tend(TendArgs),
     /// Carry what a controller and the pods of its run say to each other
     Relay(RelayArgs),
 }
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         WorkerCommand::Host(args) => host(&args),
         WorkerCommand::Pod(args) => pod(&args),
         WorkerCommand::Place(args) => place(&args),
-        WorkerCommand::Discard(args) => discard(&args),
+        WorkerCommand::Tend(args) => tend(&args),
         WorkerCommand::Relay(args) => relay(&args),
     };
     match ended {

@@ -1,10 +1,11 @@
-//! Experiments in pods of a real one-node Kubernetes (`tests/kubernetes`), where its binaries are there.
+//! Experiments in pods of a real Kubernetes of three nodes (`tests/kubernetes`), where its binaries are there.
 
 mod bexhoma;
 mod faults;
 mod inside;
 use dyno_testkit::kube;
 mod mongo;
+mod nodes;
 mod presets;
 mod roles;
 
@@ -45,6 +46,10 @@ fn experiments_run_in_pods_and_leave_nothing() {
     roles::pods_that_load_others_that_measure_and_a_server_that_is_watched(&cluster);
     faults::servers_and_workers_have_faults(&cluster);
     two_pairs_of_wsf(&cluster);
+    nodes::workers_keep_off_servers(&cluster);
+    nodes::more_than_there_are(&cluster);
+    nodes::wsf_with_privileges(&cluster);
+    nodes::sixteen_mongods(&cluster);
     cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);
     a_server_that_is_evicted(&cluster);
@@ -129,11 +134,6 @@ fn two_pairs_of_wsf(cluster: &Cluster) {
     let path = dyno.path("m/kubernetes-config.yaml").display().to_string();
     let (valid, said) = cluster.k(&["-n", "bench", "apply", "--dry-run=server", "-f", &path]);
     assert!(valid && !said.contains("Warning"), "{said}");
-    // Clients must keep off the servers' node, and there is no other.
-    let nowhere = dyno.run(&[&words[..], &["--out", "apart"]].concat());
-    let said = stdout(&nowhere) + &stderr(&nowhere);
-    assert!(!nowhere.status.success() && said.contains("anti-affinity"), "{said}");
-    cluster.assert_nothing_left(Duration::from_secs(30));
     let output = dyno.run(&[&words[..], &["--set", "RUN_SINGLE_NODE=true", "--out", "logs"]].concat());
     assert_exit(&output, &[0]);
     let logs = dyno.path("logs/logs-mongodb_ycsb_gated");

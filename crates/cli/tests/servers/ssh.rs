@@ -47,6 +47,16 @@ fn passwords(folder: &std::path::Path) -> Vec<String> {
     found
 }
 
+/// Files that came home, as gzip reads them.
+fn kept_files(folder: &std::path::Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let read = |entry: std::fs::DirEntry| {
+        let out = std::process::Command::new("gzip").arg("-dc").arg(entry.path()).output().unwrap();
+        (entry.file_name().to_string_lossy().into_owned(), String::from_utf8_lossy(&out.stdout).into_owned())
+    };
+    entries.flatten().map(read).collect()
+}
+
 /// The only run of an experiment: its folder and its record.
 fn only_run(dyno: &Dyno, out: &str) -> (std::path::PathBuf, Value) {
     let text = std::fs::read_to_string(dyno.path(out).join("journal.jsonl")).unwrap();
@@ -80,6 +90,14 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     let skew = run["facts"]["workers.start_skew"].as_str().unwrap();
     assert!(skew.ends_with(" ms"), "{skew}");
     assert_eq!(passwords(&dyno.path("far")), Vec::<String>::new(), "the password is not shown");
+    // The server's own log and configuration have come home.
+    let kept = kept_files(&dir.join("server/db"));
+    let log = kept.iter().find(|(name, _)| name.ends_with("log.gz")).unwrap_or_else(|| panic!("{kept:?}"));
+    assert!(log.1.contains("Ready to accept connections"), "{kept:?}");
+    let configuration = kept.iter().find(|(_, text)| text.contains("requirepass"));
+    let configuration = &configuration.unwrap_or_else(|| panic!("{kept:?}")).1;
+    let password = configuration.lines().find(|line| line.starts_with("requirepass")).unwrap();
+    assert!(!password.bytes().any(|byte| byte.is_ascii_digit()), "32 hexadecimal digits: {password}");
     for host in ["db", "load1", "load2"] {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
         assert_eq!(lab.processes(host, "redis-server"), Vec::<u32>::new(), "{host}");

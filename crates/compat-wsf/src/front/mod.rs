@@ -122,7 +122,8 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
                 "--bkm {name}: expected icx, spr, m6i.32xlarge or m6i.16xlarge"
             )));
         };
-        configs.push(known.config().map_err(Failure::internal)?);
+        let reading = args.reading.map_or(Reading::default(), Reading::from);
+        configs.push(known.config(reading).map_err(Failure::internal)?);
     }
     for path in &args.configs {
         let shown = path.display().to_string();

@@ -51,8 +51,8 @@ pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<Lowe
     draft.servers()?;
     draft.clients();
     draft.rigged()?;
-    let records = draft.workload()?;
-    draft.phases(records);
+    let counts = draft.workload()?;
+    draft.phases(counts);
     if iterations.len() > 1 {
         let targets: Vec<&str> = iterations.iter().map(|one| one.value("TARGET")).collect();
         draft.put("factors.rate", json!(targets), "TARGET");
@@ -110,7 +110,7 @@ impl Draft<'_> {
         self.own("description", json!(about));
     }
 
-    fn phases(&mut self, records: u64) {
+    fn phases(&mut self, (records, said): (u64, u64)) {
         let threads = self.from.number("THREADS").unwrap_or(1);
         self.own("phases.load.when", json!("always"));
         self.put("phases.load.users", json!(threads.min(records)), "THREADS");
@@ -121,7 +121,7 @@ impl Draft<'_> {
         }
         let number = |name: &str| self.from.number(name);
         // Blank operations mean the workload file's.
-        let operations = number("OPERATION_COUNT").unwrap_or(mix::FILE_OPERATIONS);
+        let operations = number("OPERATION_COUNT").unwrap_or(said);
         let (seconds, target) = (number("MAX_EXECUTION_TIME").unwrap_or(0), number("TARGET").unwrap_or(0));
         let concurrency = if target > 0 { "connections" } else { "users" };
         self.put(&format!("phases.measure.{concurrency}"), json!(threads), "THREADS");

@@ -9,13 +9,18 @@ use crate::plan::lower::options::SshRig;
 use crate::plan::*;
 use dyno_config::experiment::{Experiment, read_plan};
 use dyno_config::server::placement::Policy;
+use dyno_config::server::tuning::{Rps, RpsWord};
 use serde_json::json;
 
 fn lowered(sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
+    lowered_case("gated", sets, rig)
+}
+
+fn lowered_case(typed: &str, sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
     let sets: Vec<SetOption> = sets.iter().map(|text| SetOption::parse(text).unwrap()).collect();
-    let case = choose("gated").unwrap().case;
+    let case = choose(typed).unwrap().case;
     let nothing: &dyn Fn(&str) -> Option<String> = &|_| None;
-    let typed = "gated".into();
+    let typed = typed.into();
     let reading = Reading::V25;
     let asked = CaseRequest {
         case,
@@ -148,4 +153,62 @@ fn pods_with_privileges_choose_cores_and_folders_of_their_node() {
     // Without them it is refused, with the option that allows it.
     let refused = lowered(&["NUMACTL_OPTION=1"], Rig::Kubernetes(Vec::new())).unwrap_err();
     assert!(refused.contains("--privileged"), "{refused}");
+}
+
+#[test]
+fn packets_are_steered_on_the_hosts_of_servers() {
+    let of = |rig: Rig| {
+        let sets = [SetOption::parse("NETWORK_RPS_TUNE_ENABLE=true").unwrap()];
+        let asked = CaseRequest {
+            case: choose("gated").unwrap().case,
+            reading: Reading::V23,
+            typed: "gated".into(),
+            environment: &|_| None,
+            configs: &[],
+            sets: &sets,
+            faithful: false,
+        };
+        let means = LowerOptions { rig, ..LowerOptions::default() };
+        let lowered = lower(&resolve(&asked, 0).unwrap(), &means).unwrap();
+        (read_plan(&lowered.text, "wsf", &[]).unwrap().base.host.rps, lowered.notes.join("\n"))
+    };
+    let privileged = Rig::Kubernetes(vec![("servers.privileged".into(), json!(true))]);
+    for rig in [two_groups(), privileged] {
+        let (rps, notes) = of(rig);
+        assert_eq!(rps["*"], Rps::Word(RpsWord::All));
+        assert!(!notes.contains("NETWORK_RPS_TUNE_ENABLE"), "{notes}");
+    }
+    for (rig, words) in
+        [(Rig::Local, "a local run uses no network device"), (Rig::Kubernetes(Vec::new()), "--privileged")]
+    {
+        let (rps, notes) = of(rig);
+        assert!(rps.is_empty() && notes.contains(words), "{notes}");
+    }
+}
+
+/// Files of 25: records of 1 and 4 KB, shares and operations as they say them.
+#[test]
+fn files_of_25_are_known() {
+    let of = |name: &str| {
+        let sets = [format!("WORKLOAD_FILE={name}")];
+        let lowered = lowered_case("90read10update", &[&sets[0]], Rig::Local).unwrap();
+        read_plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
+    };
+    for (name, records, length, inserts) in [
+        ("workloada_query", 16_000_000, "100", "0"),
+        ("workloada_combined", 16_000_000, "100", "0"),
+        ("load_4k", 4_000_000, "200", "0.3"),
+        ("mix73_1k", 16_000_000, "100", "0.7"),
+    ] {
+        let made = of(name);
+        let ycsb = made.workload.ycsb.as_ref().unwrap();
+        assert_eq!(ycsb.records.as_ref().map(|count| count.0), Some(records), "{name}");
+        assert_eq!(ycsb.properties["fieldlength"], length, "{name}");
+        assert_eq!(ycsb.properties["insertproportion"], inserts, "{name}");
+        assert_eq!(
+            made.phases.measure.operations.as_ref().map(|count| count.0),
+            Some(4_000_000),
+            "{name}: blank means the file's"
+        );
+    }
 }

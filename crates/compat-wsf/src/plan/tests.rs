@@ -352,10 +352,17 @@ fn best_known_configurations() {
         assert_eq!((server.instances, server.placement.policy), (pairs, policy), "{name}");
         assert_eq!(spec.phases.measure.users, Some(64));
     }
-    let configs = [best_known("spr").unwrap().config().unwrap()];
+    let configs = [best_known("spr").unwrap().config(Reading::V25).unwrap()];
     let resolved =
         resolve(&CaseRequest { configs: &configs, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap();
     assert_eq!(resolved.suffix(), "_withbkc");
+    // The command of m6i.32xlarge sets what 25 has no more.
+    for (reading, is_set) in [(Reading::V23, true), (Reading::V25, false)] {
+        let configs = [best_known("m6i.32xlarge").unwrap().config(reading).unwrap()];
+        let found =
+            resolve(&CaseRequest { configs: &configs, ..asked("read", reading, NOTHING) }, 0).unwrap();
+        assert_eq!(found.on("NETWORK_RPS_TUNE_ENABLE"), is_set, "{reading}");
+    }
     assert_eq!(resolve(&asked("read", Reading::V25, NOTHING), 0).unwrap().suffix(), "");
 }
 

@@ -196,7 +196,7 @@ pub const VARIABLES: [WsfVariable; 69] = [
         name: "NETWORK_RPS_TUNE_ENABLE",
         kind: VariableKind::Switch,
         defaults: [Some("false"), None],
-        help: "receive packet steering of network devices; a local run uses none",
+        help: "receive packet steering of the servers' network devices on all cores; a local run uses none",
     },
     both(
         "DB_HUGEPAGE_STATUS",

@@ -24,6 +24,14 @@ impl Experiment {
         check(tree, &spec)?;
         Ok(spec)
     }
+
+    /// Refuses fewer users than there are workers: `measuring` and `loading` are those that there are for a phase.
+    ///
+    /// # Errors
+    /// Names the phase's key.
+    pub fn check_shares(&self, measuring: u32, loading: u32) -> Result<(), InvalidSetting> {
+        check_shares(self, measuring, loading)
+    }
 }
 
 fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
@@ -88,7 +96,10 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
             return refuse(path, "expected 1 or more, and no more than there are workers");
         }
     }
-    check_shares(spec, most(pods), most(loading)).map_err(invalid)?;
+    // An inventory says how many hosts there are: they are counted where it is read.
+    if spec.ssh.clients.is_empty() {
+        spec.check_shares(most(pods), most(loading)).map_err(invalid)?;
+    }
     if measure.rate.is_some() && measure.think.is_some() {
         return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
     }
@@ -179,7 +190,7 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), I
     let workload = &spec.workload;
     let own = workload.documents.is_some() || workload.sysbench.is_some() || workload.pocdriver.is_some();
     // Workers are dealt out among several targets; other workloads have users of their own.
-    if own || instances > 1 || !spec.ssh.clients.is_empty() || !spec.ssh.servers.is_empty() {
+    if own || instances > 1 || spec.ssh.clients.is_empty() && !spec.ssh.servers.is_empty() {
         return Ok(());
     }
     let too_few = |users: usize, workers: u32, key: &str| {
@@ -291,6 +302,12 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), InvalidSetting> {
     if spec.server_lifetime == Lifetime::Shared {
         return Err(InvalidSetting::new("server_lifetime", "servers in pods live for a run: expected run"));
     }
+    if !spec.host.is_nothing() && !(kubernetes.servers.privileged && spec.server.is_some()) {
+        return Err(InvalidSetting::new(
+            "host",
+            "settings of nodes take privileged servers: expected kubernetes.servers.privileged: true",
+        ));
+    }
     if kubernetes.loaders.privileged {
         return Err(InvalidSetting::new("kubernetes.loaders.privileged", "is for servers and workers"));
     }
@@ -340,6 +357,13 @@ fn check_server_in_pods(server: &ServerSpec, kubernetes: &Kubernetes) -> Result<
                 "is a folder of the node: expected kubernetes.storage, or kubernetes.servers.privileged: true",
             ));
         }
+    }
+    let last = u32::from(server.port.unwrap_or(0)) + server.instances - 1;
+    if kubernetes.servers.privileged && last > u32::from(u16::MAX) {
+        return Err(InvalidSetting::new(
+            "server.port",
+            "each instance has the next port: expected a lower one",
+        ));
     }
     if server.data.path.is_some() && kubernetes.storage.is_some() {
         return Err(InvalidSetting::new(

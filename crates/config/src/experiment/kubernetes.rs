@@ -32,6 +32,8 @@ pub struct Kubernetes {
     /// Name of a secret with the registry's login. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull_secret: Option<String>,
+    /// Who runs in pods: `dyno` (user and group 10001), or `cluster`, which chooses by itself as OpenShift does. Default: dyno.
+    pub user: PodUser,
     /// Pods of workers; each runs `client.workers` of them. Default: 1. Unit: pods.
     pub worker_pods: u32,
     /// Where workers' pods go, and what they get.
@@ -50,6 +52,8 @@ pub struct Kubernetes {
     /// them; dyno's labels are put on them. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
+    /// True if the cluster makes nodes for pods that wait: counts are not compared with the nodes that are there. Default: false.
+    pub autoscaled: bool,
     /// Longest time a pod may wait for a node or for its image. Default: 2m.
     pub patience: Span,
 }
@@ -65,6 +69,7 @@ impl Default for Kubernetes {
             server_image: None,
             pull: Pull::IfNotPresent,
             pull_secret: None,
+            user: PodUser::Dyno,
             worker_pods: 1,
             workers: Pods::default(),
             load_pods: 0,
@@ -72,9 +77,20 @@ impl Default for Kubernetes {
             servers: Pods::default(),
             storage: None,
             manifests: None,
+            autoscaled: false,
             patience: Span(120_000_000_000),
         }
     }
+}
+
+/// Who runs in pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PodUser {
+    /// User and group 10001.
+    Dyno,
+    /// The one that the cluster gives them.
+    Cluster,
 }
 
 /// When images are pulled.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Rps {
-    /// `local`: those of the device's memory node; `none`: that of the interrupt.
+    /// `local`: those of the device's memory node; `all`: every core; `none`: that of the interrupt.
     Word(RpsWord),
     /// These.
     Cores(Cores),
@@ -22,12 +22,14 @@ pub enum Rps {
 pub enum RpsWord {
     /// The cores of the device's memory node.
     Local,
+    /// All cores.
+    All,
     /// No steering.
     None,
 }
 
-/// Settings of the host that change results. They are always reported; what stands here is applied before the run, read
-/// back, and put back afterwards. Default of every key: left alone.
+/// Settings of the servers' host that change results. They are always reported; what stands here is applied before the run, read
+/// back, and put back afterwards: on this host, on those of `ssh.servers`, or on the nodes of privileged servers. Default of every key: left alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostTuning {
@@ -43,7 +45,8 @@ pub struct HostTuning {
     /// Read-ahead of block devices by their names (`nvme0n1: 16`), KiB.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub read_ahead_kib: BTreeMap<String, u32>,
-    /// Receive packet steering of network devices by their names: local, none, or a list of cores.
+    /// Receive packet steering of network devices by their names (`"*"`: all of the hardware): local, all, none, or a list of
+    /// cores.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rps: BTreeMap<String, Rps>,
     /// vm.swappiness, 0 to 200.

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 /// Why a run's pods cannot all have a node, if so. `nodes` are those of the cluster, as `kubectl get nodes -o json` lists them.
 pub(super) fn no_room(spec: &Experiment, asked: &Kubernetes, nodes: &[Value]) -> Option<String> {
+    if asked.autoscaled {
+        return None;
+    }
     let servers = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
     let workers = asked.worker_pods as usize;
     let for_servers = nodes.iter().filter(|node| takes(node, &asked.servers)).count();
@@ -24,9 +27,11 @@ pub(super) fn no_room(spec: &Experiment, asked: &Kubernetes, nodes: &[Value]) ->
         }
     }
     let all = nodes.iter().filter(|node| takes(node, &asked.workers)).count();
-    let apart = servers > 0 && keeps_off_servers(&asked.workers);
-    // At least one of them has the servers.
-    let beside = all.saturating_sub(usize::from(apart && all == for_servers));
+    // Wherever servers are, workers could be, too: at least one node is lost to them.
+    let shared =
+        nodes.iter().filter(|node| takes(node, &asked.servers)).all(|node| takes(node, &asked.workers));
+    let apart = servers > 0 && shared && keeps_off_servers(&asked.workers);
+    let beside = all.saturating_sub(usize::from(apart));
     if beside == 0 {
         return Some(match apart {
             true => format!(
@@ -123,6 +128,21 @@ mod tests {
         assert_eq!(said(&alone, 16), None);
         let labelled = format!("{server}{{servers: {{node_selector: {{disk: slow}}}}}}\n");
         assert!(said(&labelled, 3).unwrap().starts_with("servers: no node takes them"));
+        // Servers and workers have nodes of their own: none is lost to workers.
+        let disjoint = format!(
+            "server: {{kind: redis}}\nkubernetes: {{servers: {{node_selector: {{disk: fast}}}}, worker_pods: 16, \
+             workers: {{node_selector: {{disk: slow}}, max_skew: 8, {APART}}}}}\n"
+        );
+        let nodes = |labels: &[&str]| -> Vec<Value> {
+            labels.iter().map(|disk| json!({"metadata": {"labels": {"disk": disk}}})).collect()
+        };
+        let plan = read_plan(&disjoint, "x.yaml", &[]).unwrap();
+        let spec = &plan.cells[0].spec;
+        for labels in [&["fast", "slow"][..], &["fast", "fast", "slow", "slow"]] {
+            assert_eq!(no_room(spec, spec.kubernetes.as_ref().unwrap(), &nodes(labels)), None, "{labels:?}");
+        }
+        // Nodes come as pods wait for them.
+        assert_eq!(said(&alone.replace("servers:", "autoscaled: true, servers:"), 3), None);
         let set = "server: {kind: mongod, topology: replica_set, members: 3}\nkubernetes: {servers: {privileged: true}}\n";
         assert!(said(set, 2).unwrap().starts_with("servers.privileged: 3 pods, 2 nodes"));
         assert_eq!(said(set, 3), None);

@@ -4,6 +4,7 @@
 //! of a run, `pod_status` tells what runs. Everything belongs to the workers' Job. It ends by itself when no controller speaks
 //! to its pods any more, and then takes all with it: a controller that is killed leaves nothing for long.
 
+mod collect;
 pub mod error;
 mod fit;
 mod in_pod;

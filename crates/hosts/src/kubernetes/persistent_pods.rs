@@ -16,7 +16,7 @@ pub struct PersistentPods {
     pub port: u16,
 }
 
-/// Which StatefulSet a server's pod is of, its number in it, and its address; at `port` if the pod says nothing of one.
+/// Which StatefulSet a server's pod is of, its number in it, and its address: at `port`, if the pod does not only have others.
 pub(super) fn socket(
     pod: &Value,
     sets: &[String],
@@ -32,8 +32,10 @@ pub(super) fn socket(
     let address = address.ok_or_else(|| PodsError::NoAddress(name.to_owned()))?;
     let containers = pod["spec"]["containers"].as_array();
     let server = containers.and_then(|all| all.iter().find(|container| container["name"] == "server"));
-    let own = server.and_then(|server| server["ports"][0]["containerPort"].as_u64());
-    let port = own.and_then(|own| u16::try_from(own).ok()).unwrap_or(port);
+    let ports = server.and_then(|server| server["ports"].as_array()).map_or(&[][..], Vec::as_slice);
+    let own: Vec<u16> =
+        ports.iter().filter_map(|one| u16::try_from(one["containerPort"].as_u64()?).ok()).collect();
+    let port = if own.contains(&port) { port } else { own.first().copied().unwrap_or(port) };
     Ok((set, ordinal, SocketAddr::new(address, port)))
 }
 

@@ -1,5 +1,6 @@
 //! A run's objects in the cluster: made, awaited, looked after, removed.
 
+use crate::kubernetes::collect::collect;
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::fit::no_room;
 use crate::kubernetes::kubectl::Kubectl;
@@ -49,15 +50,16 @@ pub struct RunPods {
 }
 
 impl RunPods {
-    /// Creates everything and waits until all pods are ready. `journal` takes down what there is to remove, before it is there.
+    /// Creates everything and waits until all pods are ready. `journal` takes down what there is to remove, before it is there;
+    /// `logs` is the folder for what pods have said that do not come to be.
     pub fn start(
         spec: &Experiment,
         asked: &Kubernetes,
         (name, token): (&str, &str),
-        journal: &Path,
+        (journal, logs): (&Path, &Path),
         control: &Control,
     ) -> Result<RunPods, PodsError> {
-        RunPods::begin(spec, asked, (name, token), (journal, false, None), control)
+        RunPods::begin(spec, asked, (name, token), ((journal, logs), false, None), control)
     }
 
     /// The same: with servers that do not belong to the workers' Job if they are `lasting`, or on servers that stand.
@@ -65,7 +67,7 @@ impl RunPods {
         spec: &Experiment,
         asked: &Kubernetes,
         (name, token): (&str, &str),
-        (journal, lasting, persistent): (&Path, bool, Option<&PersistentPods>),
+        ((journal, logs), lasting, persistent): ((&Path, &Path), bool, Option<&PersistentPods>),
         control: &Control,
     ) -> Result<RunPods, PodsError> {
         let made = run_manifests(spec, asked, name, token)?;
@@ -97,8 +99,16 @@ impl RunPods {
         };
         // Workers wait until servers have their nodes: they would take the room of servers that they must keep away from.
         let first = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
-        let others = own.made.others.iter_mut().filter(|object| object["kind"] == "Job");
-        others.chain([&mut own.made.job]).for_each(|job| job["spec"]["suspend"] = (first > 0).into());
+        if first > 0 {
+            let names = worker_jobs(&own.made.name, asked);
+            let is_own = |job: &&mut Value| {
+                job["kind"] == "Job" && names.iter().any(|name| job["metadata"]["name"] == name.as_str())
+            };
+            let jobs = own.made.others.iter_mut().chain([&mut own.made.job]).filter(is_own);
+            for job in jobs.filter_map(|job| job["spec"].as_object_mut()) {
+                job.insert("suspend".into(), true.into());
+            }
+        }
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create_objects(std::slice::from_ref(&own.made.job))?;
         let uid = job.first().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default().to_owned();
@@ -109,7 +119,7 @@ impl RunPods {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
         own.kubectl.create_objects(&own.made.others)?;
-        own.wait(first, control)?;
+        own.wait(first, control).inspect_err(|_| own.collect(logs))?;
         if let Some(persistent) = persistent {
             let pods = own.pods.all()?;
             own.servers = persistent_pods::sockets(&pods, persistent)?;
@@ -166,9 +176,7 @@ impl RunPods {
 
     /// Lets the Jobs of workers begin.
     fn release_workers(&self) -> Result<(), KubectlError> {
-        let loaders = (self.asked.load_pods > 0).then_some(LOADERS);
-        for suffix in ["w"].into_iter().chain(loaders) {
-            let name = format!("{}-{suffix}", self.made.name);
+        for name in worker_jobs(&self.made.name, &self.asked) {
             let words = ["patch", "job", &name, "--type=merge", "--patch", r#"{"spec":{"suspend":false}}"#];
             self.kubectl.run(&words, None)?;
         }
@@ -299,6 +307,18 @@ impl RunPods {
         facts
     }
 
+    /// Keeps what the pods have said, the events about them and the objects in `folder`. What cannot be had is missing there.
+    pub fn collect(&self, folder: &Path) {
+        let servers = self.pods.selector();
+        let selectors = match servers.starts_with(&self.made.selector) {
+            true => vec![self.made.selector.as_str()],
+            false => vec![self.made.selector.as_str(), servers],
+        };
+        if let Err(error) = collect(&self.kubectl, &selectors, folder) {
+            tracing::warn!(%error, "what the pods have said could not be kept");
+        }
+    }
+
     /// Removes the workers and leaves the servers; what the journal says is for the command that removes those.
     pub fn leave_servers(mut self) -> Result<PersistentPods, PodsError> {
         let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
@@ -332,6 +352,12 @@ impl Drop for RunPods {
             let _ = self.clear();
         }
     }
+}
+
+/// Names of the Jobs of workers that a run has.
+fn worker_jobs(run: &str, asked: &Kubernetes) -> Vec<String> {
+    let loaders = (asked.load_pods > 0).then_some(LOADERS);
+    ["w"].into_iter().chain(loaders).map(|suffix| format!("{run}-{suffix}")).collect()
 }
 
 /// Names of a run's secrets.
@@ -462,10 +488,10 @@ impl RunPods {
         spec: &Experiment,
         asked: &Kubernetes,
         name: (&str, &str),
-        journal: &Path,
+        files: (&Path, &Path),
         control: &Control,
     ) -> Result<RunPods, PodsError> {
-        RunPods::begin(spec, asked, name, (journal, true, None), control)
+        RunPods::begin(spec, asked, name, (files, true, None), control)
     }
 
     /// Workers on servers that stand.
@@ -473,11 +499,11 @@ impl RunPods {
         spec: &Experiment,
         asked: &Kubernetes,
         name: (&str, &str),
-        (journal, persistent): (&Path, &PersistentPods),
+        (files, persistent): ((&Path, &Path), &PersistentPods),
         control: &Control,
     ) -> Result<RunPods, PodsError> {
         let workers = Experiment { server: None, ..spec.clone() };
-        RunPods::begin(&workers, asked, name, (journal, false, Some(persistent)), control)
+        RunPods::begin(&workers, asked, name, (files, false, Some(persistent)), control)
     }
 }
 

@@ -42,6 +42,11 @@ impl ServerPods {
         }
     }
 
+    /// The labels of the pods.
+    pub(super) fn selector(&self) -> &str {
+        &self.selector
+    }
+
     /// Access to the cluster.
     pub fn kubectl(&self) -> &Kubectl {
         &self.kubectl

@@ -10,11 +10,12 @@ use dyno_engine::Control;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Sends a signal to all processes but the pod's own and this shell; says first to how many.
+/// Sends a signal to all processes but the pod's own, this shell and dyno's, which tends the node; says first to how many.
 const SIGNAL: &str = r#"all=; n=0
 for p in /proc/[0-9]*; do
   p=${p#/proc/}
-  if [ "$p" != 1 ] && [ "$p" != $$ ] && kill -0 "$p" 2>/dev/null; then all="$all $p"; n=$((n + 1)); fi
+  name=; read -r name </proc/$p/comm
+  if [ "$p" != 1 ] && [ "$p" != $$ ] && [ "$name" != dyno ] && kill -0 "$p" 2>/dev/null; then all="$all $p"; n=$((n + 1)); fi
 done
 echo "$n"
 [ "$n" = 0 ] || kill -"$1" $all"#;

@@ -1,9 +1,11 @@
 //! Messages between controller and agent.
 
+use crate::collected::CollectedFile;
 use crate::servers::server::fault_preparation::FaultPreparation;
 use crate::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
 use crate::servers::volume::Loaded;
 use dyno_config::server::ServerSpec;
+use dyno_config::server::tuning::HostTuning;
 use dyno_rundir::log::Record;
 use dyno_session::watch::sources::DeclaredProcess;
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,9 @@ pub enum ToHost {
         preparation: Box<FaultPreparation>,
         /// The folder of the volume whose data they begin with, and which load these are of.
         volume: Option<(PathBuf, String)>,
+        /// Settings of their host, which are put back when they are stopped.
+        #[serde(default)]
+        tuning: Box<HostTuning>,
     },
     /// Looks for the volume that servers of this description would begin with.
     Look {
@@ -128,6 +133,8 @@ pub enum ToHost {
     Unwatch,
     /// Asks for facts about the servers.
     Ask,
+    /// Asks for the logs and configurations of the servers.
+    Collect,
     /// The load is over: keeps a copy of the data, where the servers' description asks for that.
     Loaded,
     /// Stops the servers and removes what they left.
@@ -170,6 +177,8 @@ pub enum FromHost {
         /// Why they are no longer there, if they are not.
         died: Option<String>,
     },
+    /// Logs and configurations of the servers.
+    Collected(Vec<CollectedFile>),
     /// Keys or documents.
     Counted(u64),
     /// A volume, as it was found.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 
 /// Time that a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;

@@ -8,7 +8,8 @@ use crate::servers::server::fault_preparation::FaultPreparation;
 use crate::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
 use crate::servers::server::{Beginning, Server, volume};
 use crate::servers::volume::Loaded;
-use dyno_config::server::ServerSpec;
+use dyno_config::server::tuning::HostTuning;
+use dyno_config::server::{IfNotPermitted, ServerSpec};
 use dyno_databases::registry;
 use dyno_db::target::OpenTarget;
 use dyno_db::target_error::TargetError;
@@ -16,6 +17,7 @@ use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
+use dyno_localhost::tuning::{Tuned, apply_settings};
 use dyno_localhost::undo;
 use dyno_monitor::{
     HostSource, Monitor, Neighbours, Pid, ProcessSource, Roots, Sample, SampleSink, SeriesKind, Source,
@@ -63,6 +65,8 @@ impl SampleSink for SampleForwarder {
 
 /// The folder in an agent's own that has the journal of workers.
 const WORKERS: &str = "workers";
+/// The folder of the journal of settings of this host.
+const SETTINGS: &str = "settings";
 
 /// Other programs of this host, and which are not others: those of the run.
 struct OtherPrograms {
@@ -95,6 +99,8 @@ struct Host {
     neighbours: Option<OtherPrograms>,
     /// Of workers that are stopped.
     workers: Option<undo::Journal>,
+    /// Settings of this host that are put back with the end of the servers.
+    tuned: Option<Tuned>,
 }
 
 /// Serves one controller until it closes the pipe or is silent for too long. Servers have their files in a folder of their own
@@ -143,6 +149,7 @@ pub fn serve_agent(
         monitor: None,
         neighbours: None,
         workers: None,
+        tuned: None,
     };
     host.serve(&told, &heard, &closed);
     host.end();
@@ -180,7 +187,8 @@ fn clean(directory: &Path) {
         // A folder that cannot be undone stays there to be looked at.
         let undone =
             |folder: PathBuf| undo::revert_journal(&folder.join(undo::NAME), &Machine::default()).is_ok();
-        if undone(entry.path().join(WORKERS)) && undone(entry.path()) {
+        let own = [entry.path().join(WORKERS), entry.path().join(SETTINGS), entry.path()];
+        if own.into_iter().all(undone) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -276,8 +284,8 @@ impl Host {
                     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                     Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
                 }
-                ToHost::Start { spec, preparation, volume } => {
-                    self.start(&spec, &preparation, volume.as_ref())
+                ToHost::Start { spec, preparation, volume, tuning } => {
+                    self.start(&spec, &preparation, &tuning, volume.as_ref())
                 }
                 ToHost::Look { spec } => look(&spec),
                 ToHost::Keep { folder, record } => self.keep(&folder, &record),
@@ -307,6 +315,9 @@ impl Host {
                     Ok(FromHost::Done)
                 }
                 ToHost::Ask => Ok(self.facts()),
+                ToHost::Collect => Ok(FromHost::Collected(
+                    self.server.as_ref().map(Server::collect_files).unwrap_or_default(),
+                )),
                 ToHost::Loaded => self.loaded(),
                 ToHost::Stop => self.stop(),
                 ToHost::Hello { .. } | ToHost::Ping => continue,
@@ -325,12 +336,19 @@ impl Host {
         &mut self,
         spec: &ServerSpec,
         preparation: &FaultPreparation,
+        tuning: &HostTuning,
         volume: Option<&(PathBuf, String)>,
     ) -> Result<FromHost, AgentError> {
         self.stop()?;
         self.keeps = spec.data.snapshot;
         std::fs::create_dir_all(&self.work_dir).map_err(|source| file(&self.work_dir, source))?;
         let machine = Machine::default();
+        if !tuning.is_nothing() {
+            let own = self.work_dir.join(SETTINGS);
+            std::fs::create_dir_all(&own).map_err(|source| file(&own, source))?;
+            let go_on = spec.if_not_permitted == IfNotPermitted::Continue;
+            self.tuned = Some(apply_settings(tuning, &machine, &own, go_on)?);
+        }
         let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
         let begin =
             Beginning { preparation: preparation.clone(), volume, lasting: false, loads: false, ways: &[] };
@@ -455,7 +473,14 @@ impl Host {
 
     fn facts(&mut self) -> FromHost {
         match &mut self.server {
-            Some(server) => FromHost::Facts { facts: server.server_facts(), died: server.describe_death() },
+            Some(server) => {
+                let mut facts = server.server_facts();
+                let lost = self.tuned.iter().flat_map(|tuned| &tuned.lost).cloned().collect::<Vec<_>>();
+                if !lost.is_empty() {
+                    facts.insert("settings_lost".into(), lost.join("; "));
+                }
+                FromHost::Facts { facts, died: server.describe_death() }
+            }
             None => FromHost::Facts { facts: Default::default(), died: None },
         }
     }
@@ -470,8 +495,10 @@ impl Host {
     fn stop(&mut self) -> Result<FromHost, AgentError> {
         // Dropping the journal lets workers that are still stopped go on.
         self.workers = None;
-        if let Some(server) = self.server.take() {
-            server.stop()?;
+        let stopped = self.server.take().map(Server::stop).transpose();
+        // The host is as it was, whatever has become of the servers.
+        self.tuned.take().map_or(Ok(()), Tuned::revert_settings)?;
+        if stopped?.is_some() {
             std::fs::remove_dir_all(&self.work_dir).map_err(|source| file(&self.work_dir, source))?;
         }
         Ok(FromHost::Done)

@@ -13,6 +13,7 @@ use crate::servers::server::fault_preparation::FaultPreparation;
 use crate::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
 use crate::servers::volume::{FoundVolume, Loaded};
 use dyno_config::server::ServerSpec;
+use dyno_config::server::tuning::HostTuning;
 use dyno_engine::Control;
 use dyno_monitor::{Sample, SampleSink, SeriesKind};
 use dyno_rundir::log;
@@ -424,11 +425,13 @@ impl RemoteServer {
         RemoteServer { agent, uris: Vec::new(), processes: Vec::new(), cores: Vec::new() }
     }
 
-    /// Starts them, with the data of a volume (its folder, and which load they are of) if one is named. Those that ran before
+    /// Starts them, with settings of their host, and with the data of a volume (its folder, and which load they are of) if one is
+    /// named. Those that ran before
     /// end.
     pub fn start(
         &mut self,
         (spec, preparation): (&ServerSpec, &FaultPreparation),
+        tuning: &HostTuning,
         volume: Option<(PathBuf, String)>,
         control: &Control,
     ) -> Result<(), RemoteError> {
@@ -436,6 +439,7 @@ impl RemoteServer {
             spec: Box::new(spec.clone()),
             preparation: Box::new(preparation.clone()),
             volume,
+            tuning: Box::new(tuning.clone()),
         };
         match self.agent.ask(&word, LONG, Some(control))? {
             FromHost::Started { uris, processes, cores } => {
@@ -470,6 +474,23 @@ impl RemoteServer {
         match self.agent.ask(&ToHost::Ask, SHORT, None)? {
             FromHost::Facts { facts, died } => Ok((facts, died)),
             _ => Err(self.agent.host.failed("another answer than facts")),
+        }
+    }
+
+    /// Keeps their logs and configurations in `folder`. What cannot be had is missing there.
+    pub fn collect(&self, folder: &Path) {
+        let files = match self.agent.ask(&ToHost::Collect, LONG, None) {
+            Ok(FromHost::Collected(files)) => files,
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(%error, "what the servers have said could not be kept");
+                return;
+            }
+        };
+        for file in files {
+            if let Err(error) = file.write_into(folder) {
+                tracing::warn!(%error, "what a server has said could not be kept");
+            }
         }
     }
 

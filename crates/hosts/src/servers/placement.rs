@@ -232,6 +232,11 @@ impl Plan {
         }
     }
 
+    /// The program that the plan needs and that is not there: numactl or taskset.
+    pub fn missing_program(&self, topology: &Topology, machine: &Machine) -> Option<String> {
+        self.words(topology).into_iter().next().filter(|program| machine.find_program(program).is_none())
+    }
+
     /// The same, of numactl or taskset by their names.
     pub(crate) fn words(&self, topology: &Topology) -> Vec<String> {
         let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

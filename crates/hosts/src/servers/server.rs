@@ -6,6 +6,7 @@ pub mod launching;
 pub mod links;
 pub mod volume;
 
+use crate::collected::CollectedFile;
 use crate::servers::launch::prefix_or_less;
 use crate::servers::member::{Member, copy_of};
 use crate::servers::needs::{absolute, find_program, find_router, ports, version};
@@ -60,6 +61,9 @@ pub struct Server {
     /// It is loaded, and limits of memory do not hold yet.
     loads: bool,
 }
+
+/// Bytes of all collected files of a host: well below the longest frame.
+const ANSWER_BYTES: usize = 16 << 20;
 
 /// A process' own place in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -321,6 +325,27 @@ impl Server {
             facts.extend(own.into_iter().map(|(key, value)| (format!("{}.{key}", member.node.name), value)));
         }
         facts
+    }
+
+    /// Logs and configurations of all processes, each with the name of its process in front, as far as they fit into an answer.
+    pub fn collect_files(&self) -> Vec<CollectedFile> {
+        let (mut files, mut size) = (Vec::new(), 0);
+        for member in &self.members {
+            let entries = std::fs::read_dir(&member.node.home).into_iter().flatten().flatten();
+            // Data lie in folders of their own.
+            let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+            for path in plain.map(|entry| entry.path()) {
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let found = CollectedFile::of_file(&format!("{}.{file}", member.node.name), &path);
+                let Some(found) = found.ok().filter(|found| size + found.size() <= ANSWER_BYTES) else {
+                    tracing::warn!(path = %path.display(), "a file of a server is not collected");
+                    continue;
+                };
+                size += found.size();
+                files.push(found);
+            }
+        }
+        files
     }
 
     /// A process that has ended by itself, in words, with the last lines of its log.

@@ -7,11 +7,55 @@ use dyno_types::{RefusalCode, Refused};
 use serde_json::json;
 use std::path::Path;
 
-/// The mix that comes along.
+/// The mix that comes along with every version.
 const BUILT_IN: &str = "90Read10Update";
 
-/// Operationcount.
-pub(super) const FILE_OPERATIONS: u64 = 10_000_000;
+/// Its operationcount.
+const FILE_OPERATIONS: u64 = 10_000_000;
+
+/// Further files of the framework since 25, which differ in shares of reads, scans and inserts, and in the size of a record.
+const SINCE_25: [(&str, [&str; 3], RecordSize); 8] = [
+    ("workloada_query", ["0.9", "0.1", "0"], RecordSize::OneK),
+    ("workloada_combined", ["0.9", "0.1", "0"], RecordSize::OneK),
+    ("load_1k", ["0.6", "0.1", "0.3"], RecordSize::OneK),
+    ("load_4k", ["0.6", "0.1", "0.3"], RecordSize::FourK),
+    ("mix37_1k", ["0.7", "0", "0.3"], RecordSize::OneK),
+    ("mix37_4k", ["0.7", "0", "0.3"], RecordSize::FourK),
+    ("mix73_1k", ["0.3", "0", "0.7"], RecordSize::OneK),
+    ("mix73_4k", ["0.3", "0", "0.7"], RecordSize::FourK),
+];
+
+/// Records of the files since 25.
+#[derive(Clone, Copy)]
+enum RecordSize {
+    /// 16 million of ten fields of 100 bytes.
+    OneK,
+    /// 4 million of twenty fields of 200 bytes.
+    FourK,
+}
+
+/// The properties of one of these files.
+fn file_since_25(name: &str) -> Option<Vec<(&'static str, &'static str)>> {
+    let (_, [reads, scans, inserts], size) = SINCE_25.iter().find(|(known, ..)| *known == name)?;
+    let [records, fields, length] = match size {
+        RecordSize::OneK => ["16000000", "10", "100"],
+        RecordSize::FourK => ["4000000", "20", "200"],
+    };
+    Some(vec![
+        ("recordcount", records),
+        ("operationcount", "4000000"),
+        ("fieldcount", fields),
+        ("fieldlength", length),
+        ("readallfields", "true"),
+        ("readproportion", reads),
+        ("updateproportion", "0"),
+        ("scanproportion", scans),
+        ("insertproportion", inserts),
+        ("maxscanlength", "100"),
+        ("scanlengthdistribution", "uniform"),
+        ("requestdistribution", "zipfian"),
+    ])
+}
 
 /// Properties.
 const FILE: [(&str, &str); 8] = [
@@ -60,10 +104,12 @@ struct MixProperty {
 const TOLERANCE: f64 = 1e-9;
 
 impl Draft<'_> {
-    /// The workload; returns the number of records.
-    pub(super) fn workload(&mut self) -> Result<u64, LowerError> {
+    /// The workload; returns the number of records, and of operations where no variable says it.
+    pub(super) fn workload(&mut self) -> Result<(u64, u64), LowerError> {
         let mut all = self.file()?;
         let records = self.records(&all);
+        let said = all.iter().find(|one| one.key == "operationcount").and_then(|one| one.value.parse().ok());
+        let operations = said.unwrap_or(FILE_OPERATIONS);
         all.retain(|one| !["recordcount", "operationcount"].contains(&one.key.as_str()));
         for (variable, key) in PROPERTIES {
             let value = self.from.value(variable).to_owned();
@@ -90,8 +136,8 @@ impl Draft<'_> {
         for one in &all {
             self.put(&format!("workload.ycsb.properties.{}", one.key), json!(one.value), one.variable);
         }
-        self.keys(records, shares, &all)?;
-        Ok(records)
+        self.keys(records, (shares, operations), &all)?;
+        Ok((records, operations))
     }
 
     /// The properties of WORKLOAD_FILE.
@@ -102,6 +148,9 @@ impl Draft<'_> {
         if name.is_empty() || name == BUILT_IN {
             return Ok(FILE.iter().map(|(key, value)| property(key, value)).collect());
         }
+        if let Some(known) = file_since_25(name) {
+            return Ok(known.into_iter().map(|(key, value)| property(key, value)).collect());
+        }
         let unreadable = |source| LowerError::WorkloadFile { name: name.to_owned(), source };
         let entries = if Path::new(name).is_file() {
             properties::read_file(Path::new(name)).map_err(unreadable)?
@@ -109,7 +158,8 @@ impl Draft<'_> {
             properties::parse(text.as_bytes()).map_err(|line| unreadable(line.into()))?
         } else {
             let text = format!(
-                "WORKLOAD_FILE: {name:?}: expected {BUILT_IN}, workloads/workloada and its like, or a file of properties"
+                "WORKLOAD_FILE: {name:?}: expected {BUILT_IN}, workloada_query and the other files of 25, workloads/workloada \
+                 and its like, or a file of properties"
             );
             return Err(Refused::new(RefusalCode::BadValue, "WORKLOAD_FILE", text).into());
         };
@@ -174,7 +224,12 @@ impl Draft<'_> {
     }
 
     /// The keys of the run phase: in the original INSERT_START and INSERT_COUNT reach no other.
-    fn keys(&mut self, records: u64, inserts: f64, all: &[MixProperty]) -> Result<(), Refused> {
+    fn keys(
+        &mut self,
+        records: u64,
+        (inserts, operations): (f64, u64),
+        all: &[MixProperty],
+    ) -> Result<(), Refused> {
         let (start, count) = (self.from.number("INSERT_START"), self.from.number("INSERT_COUNT"));
         let run = "workload.ycsb.run_properties";
         if let Some(start) = start.filter(|start| *start > 0) {
@@ -189,7 +244,7 @@ impl Draft<'_> {
         }
         match count {
             None => {}
-            Some(0) if self.means.faithful => self.collapse(run, inserts, all),
+            Some(0) if self.means.faithful => self.collapse(run, (inserts, operations), all),
             Some(0) => self.note(
                 "INSERT_COUNT=0 means all records; the original's run phase keeps to one key (--faithful)",
             ),
@@ -201,11 +256,11 @@ impl Draft<'_> {
     }
 
     /// Does as YCSB with insertcount=0: the range is empty but for its first key and those that inserts will make.
-    fn collapse(&mut self, run: &str, inserts: f64, all: &[MixProperty]) {
+    fn collapse(&mut self, run: &str, (inserts, said): (f64, u64), all: &[MixProperty]) {
         let empty = inserts > 0.0 && has_last_key(all);
         self.put(&format!("{run}.insertcount"), json!(if empty { "0" } else { "1" }), "INSERT_COUNT");
         if inserts > 0.0 {
-            let operations = self.from.number("OPERATION_COUNT").unwrap_or(FILE_OPERATIONS);
+            let operations = self.from.number("OPERATION_COUNT").unwrap_or(said);
             self.own(&format!("{run}.operationcount"), json!(operations.to_string()));
             self.note(match empty {
                 true => {

@@ -202,9 +202,7 @@ impl Draft<'_> {
     /// Settings of the host: changed only where that is asked for.
     fn host(&mut self) {
         if !matches!(self.means.rig, Rig::Local) {
-            self.note(
-                "settings of the servers' hosts (huge pages, zone reclaim, NUMA balancing) are left alone",
-            );
+            self.note("huge pages, zone reclaim and NUMA balancing of the servers' hosts are left alone");
         } else if !self.means.tune_host {
             self.note("settings of the host (huge pages, zone reclaim, NUMA balancing) are left alone: see --tune-host");
         } else {
@@ -218,7 +216,14 @@ impl Draft<'_> {
             }
         }
         if self.from.on("NETWORK_RPS_TUNE_ENABLE") {
-            self.note("NETWORK_RPS_TUNE_ENABLE: a local run uses no network device; for others set host.rps");
+            match self.means.rig {
+                Rig::Local => self.note("NETWORK_RPS_TUNE_ENABLE: a local run uses no network device"),
+                Rig::Kubernetes(_) if !self.places() => {
+                    self.note("NETWORK_RPS_TUNE_ENABLE: pods without privileges change no settings of their node: --privileged");
+                }
+                // All cores, as the description says; the original's script takes those near one kind of device.
+                _ => self.put("host.rps", json!({"*": "all"}), "NETWORK_RPS_TUNE_ENABLE"),
+            }
         }
     }
 }

@@ -149,7 +149,7 @@ impl Draft<'_> {
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [beside("server")]},
         });
         let count = self.from.number("CLIENT_COUNT").unwrap_or(1);
-        if count == 1 {
+        if count == 1 && self.from.number("MAX_SKEW").is_none() {
             // One machine is one node; a skew alone would let them have as many as there are.
             clients["podAffinity"] =
                 json!({"requiredDuringSchedulingIgnoredDuringExecution": [beside("worker")]});

@@ -94,8 +94,16 @@ pub fn run_manifests(
             };
             let signalled = spec.faults.iter().any(|fault| !matches!(fault.on, On::Worker(_)));
             let port = instance_ports(server, asked)[instance];
-            let instance =
-                Instance { server, asked, run: name, name: own, number: instance, port, signalled };
+            let instance = Instance {
+                server,
+                asked,
+                host: &spec.host,
+                run: name,
+                name: own,
+                number: instance,
+                port,
+                signalled,
+            };
             let made = instance.made()?;
             others.extend(made.objects);
             servers.extend(made.sets);
@@ -276,6 +284,85 @@ mod tests {
         assert_eq!(spec["template"]["spec"]["terminationGracePeriodSeconds"], 10);
         let (_, flags) = set("server: {kind: dragonfly}\nkubernetes: {}\n");
         assert!(!flags.contains("maxmemory"), "{flags}");
+    }
+
+    /// Pods of an object, by its kind and the end of its name.
+    fn pod_of<'a>(made: &'a Manifests, kind: &str, end: &str) -> &'a Value {
+        let all = made.others.iter().chain([&made.job]);
+        let is = |object: &&Value| {
+            object["kind"] == kind && object["metadata"]["name"].as_str().unwrap().ends_with(end)
+        };
+        &all.into_iter().find(is).unwrap()["spec"]["template"]["spec"]
+    }
+
+    #[test]
+    fn privileged_servers_are_on_their_nodes_network_and_start_in_their_place() {
+        let made = made(
+            "server: {kind: redis, instances: 2, port: 7000, placement: {policy: node, cores: 0-3}, data: {path: [/a, /b]}}\n\
+             host: {swappiness: 1}\n\
+             client: {placement: {cores: 4-7}}\n\
+             kubernetes: {servers: {privileged: true}, workers: {privileged: true}}\n",
+        );
+        for (set, port, folder) in [("-s0", 7_000, "/a"), ("-s1", 7_001, "/b")] {
+            let pod = pod_of(&made, "StatefulSet", set);
+            assert_eq!(
+                (&pod["hostNetwork"], &pod["securityContext"]["runAsUser"]),
+                (&json!(true), &json!(0))
+            );
+            let server = &pod["containers"][0];
+            assert_eq!(server["securityContext"], json!({"privileged": true}));
+            assert_eq!(server["ports"][0]["containerPort"], port);
+            assert_eq!(
+                server["command"],
+                json!(["sh", "/placed/start", "redis-server", "/etc/dyno/redis.conf"])
+            );
+            assert_eq!(server["volumeMounts"][0]["subPathExpr"], "dyno-$(POD_NAME)");
+            let place = &pod["initContainers"][0]["command"];
+            let word = |name: &str| {
+                let words = place.as_array().unwrap();
+                let at = words.iter().position(|word| word == name).unwrap();
+                words[at + 1].as_str().unwrap().to_owned()
+            };
+            assert_eq!((word("--ports"), word("--number")), ("7000,7001".into(), set[2..].to_owned()));
+            let placement: Placement = serde_json::from_str(&word("--placement")).unwrap();
+            assert_eq!(placement.cores.unwrap().0, [0, 1, 2, 3]);
+            let tend = &pod["initContainers"][1];
+            assert_eq!(tend["restartPolicy"], "Always", "it ends after the server");
+            let told = json!([
+                "dyno",
+                "tend",
+                "--host",
+                "{\"swappiness\":1}",
+                "--discard",
+                "/node/dyno-$(POD_NAME)"
+            ]);
+            assert_eq!(tend["command"], told);
+            let data = pod["volumes"].as_array().unwrap().iter().find(|one| one["name"] == "data").unwrap();
+            assert_eq!(data["hostPath"]["path"], folder);
+        }
+        let worker = &pod_of(&made, "Job", "-w")["containers"][0];
+        assert!(worker["command"].to_string().contains("--placement"), "{worker}");
+    }
+
+    #[test]
+    fn workers_go_where_no_server_is_and_all_are_spread_over_zones() {
+        let made = made("server: {kind: redis, instances: 2}\nkubernetes: {worker_pods: 2, user: cluster}\n");
+        let worker = pod_of(&made, "Job", "-w");
+        let rules = &worker["affinity"]["podAntiAffinity"];
+        let first = &rules["preferredDuringSchedulingIgnoredDuringExecution"][0];
+        let labels = &first["podAffinityTerm"]["labelSelector"]["matchLabels"];
+        assert_eq!(labels["app.kubernetes.io/component"], "server");
+        assert_eq!(labels["dyno.run"], Value::Null, "servers that stay are of another run");
+        assert!(rules["requiredDuringSchedulingIgnoredDuringExecution"].is_null(), "where there is room");
+        let server = pod_of(&made, "StatefulSet", "-s0");
+        for pod in [worker, server] {
+            let keys = pod["topologySpreadConstraints"].as_array().unwrap().iter();
+            let keys: Vec<&str> = keys.map(|one| one["topologyKey"].as_str().unwrap()).collect();
+            assert_eq!(keys, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
+            assert_eq!(pod["securityContext"]["runAsUser"], Value::Null, "the cluster chooses");
+            assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        }
+        assert!(server["affinity"].is_null());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What all pods of a run have: labels, who runs there, where they go, and what they may take.
 
-use dyno_config::experiment::kubernetes::{Kubernetes, Pods, Pull, Quantity};
+use dyno_config::experiment::kubernetes::{Kubernetes, PodUser, Pods, Pull, Quantity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -78,12 +78,15 @@ pub(super) fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String
     out.insert("automountServiceAccountToken".into(), false.into());
     out.insert("enableServiceLinks".into(), false.into());
     out.insert("terminationGracePeriodSeconds".into(), 10.into());
-    let security = match pods.privileged {
-        true => json!({"runAsUser": 0, "runAsGroup": 0}),
-        false => json!({
+    let security = match (pods.privileged, asked.user) {
+        (true, _) => json!({"runAsUser": 0, "runAsGroup": 0}),
+        (false, PodUser::Dyno) => json!({
             "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         }),
+        (false, PodUser::Cluster) => {
+            json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}})
+        }
     };
     out.insert("securityContext".into(), security);
     match &pods.affinity {

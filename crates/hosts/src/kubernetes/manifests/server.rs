@@ -4,12 +4,14 @@ use crate::kubernetes::manifests::instance_ports;
 use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};
 use crate::kubernetes::place::SCRIPT;
 use crate::kubernetes::volumes;
-use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_config::server::{Part, ServerSpec, Topology};
+use dyno_config::experiment::kubernetes::{Kubernetes, Pods, Quantity};
+use dyno_config::server::tuning::HostTuning;
+use dyno_config::server::{IfNotPermitted, Part, ServerSpec, Topology};
 use dyno_config::values::Bytes;
 use dyno_databases::container::{ContainerConfig, ContainerRole, container_config};
 use dyno_localhost::error::LocalError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Label that tells the StatefulSets of a sharded cluster apart.
@@ -19,6 +21,8 @@ const PART: &str = "dyno.part";
 pub(super) struct Instance<'a> {
     pub server: &'a ServerSpec,
     pub asked: &'a Kubernetes,
+    /// Settings of the nodes.
+    pub host: &'a HostTuning,
     pub run: &'a str,
     /// Name.
     pub name: String,
@@ -45,6 +49,17 @@ struct Set {
     asked: bool,
     told: ContainerConfig,
     replicas: u32,
+}
+
+/// What a container beside the server gets: a little of each resource that the server names, so that a pod whose requests are
+/// its limits stays one.
+fn small(servers: &Pods) -> Value {
+    let of = |all: &BTreeMap<String, Quantity>| -> Value {
+        let little = [("cpu", "10m"), ("memory", "64Mi"), ("ephemeral-storage", "64Mi")];
+        let named = little.into_iter().filter(|(name, _)| all.contains_key(*name));
+        named.map(|(name, quantity)| (name.to_owned(), Value::from(quantity))).collect::<Map<_, _>>().into()
+    };
+    json!({"requests": of(&servers.requests), "limits": of(&servers.limits)})
 }
 
 /// Time that a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
@@ -167,7 +182,8 @@ impl Instance<'_> {
         }
         // All that belongs together is spread, or kept apart.
         let mut spec = pod(&asked.servers, asked, &self.chosen(None));
-        if kept(server, asked) {
+        // What is kept is written, and what is not is removed; a quick end takes no longer for that.
+        if kept(server, asked) || self.is_tended() {
             spec.insert("terminationGracePeriodSeconds".into(), SAVING_S.into());
         }
         if asked.servers.privileged {
@@ -227,20 +243,29 @@ impl Instance<'_> {
         self.asked.servers.privileged && !self.server.placement.is_nothing()
     }
 
+    /// Returns whether a container of dyno's tends the node as long as the server runs.
+    fn is_tended(&self) -> bool {
+        self.node_folder().is_some() || !self.host.is_nothing()
+    }
+
     /// Folder of its node for the data.
     fn node_folder(&self) -> Option<&Path> {
         self.server.data.path.as_ref().map(|path| path.of_process(self.number))
     }
 
-    /// Containers of dyno's in the pods of servers: one that writes how the server is started on this node, and one that removes
-    /// the data from the node's folder once the server has ended.
+    /// Containers of dyno's in the pods of servers: one that writes how the server is started on this node, and one that changes
+    /// settings of the node as long as the server runs, and then removes the data from the node's folder.
     fn init_containers(&self) -> Vec<Value> {
         let (asked, server) = (self.asked, self.server);
         let container = |name: &str, command: Vec<String>, mounts: Value| {
             json!({
                 "name": name, "image": dyno_image(asked), "imagePullPolicy": pull(asked), "command": command,
+                "resources": resources(&asked.servers),
                 "securityContext": container_security(&asked.servers), "volumeMounts": mounts,
-                "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                "env": [
+                    {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                    {"name": "HOME", "value": "/tmp"},
+                ],
             })
         };
         let mut all = Vec::new();
@@ -261,9 +286,23 @@ impl Instance<'_> {
             let command = command.map(str::to_owned).to_vec();
             all.push(container("place", command, json!([{"name": "placed", "mountPath": "/placed"}])));
         }
-        if self.node_folder().is_some() {
-            let command = ["dyno", "discard", "/node/dyno-$(POD_NAME)"].map(str::to_owned).to_vec();
-            let mut own = container("discard", command, json!([{"name": "data", "mountPath": "/node"}]));
+        let (folder, tuned) = (self.node_folder().is_some(), !self.host.is_nothing());
+        if self.is_tended() {
+            let mut command = vec!["dyno".to_owned(), "tend".to_owned()];
+            if tuned {
+                command.extend(["--host".to_owned(), json!(self.host).to_string()]);
+            }
+            if tuned && server.if_not_permitted == IfNotPermitted::Continue {
+                command.push("--go-on".to_owned());
+            }
+            if folder {
+                command.extend(["--discard", "/node/dyno-$(POD_NAME)"].map(str::to_owned));
+            }
+            let mounts = if folder { json!([{"name": "data", "mountPath": "/node"}]) } else { json!([]) };
+            let mut own = container("tend", command, mounts);
+            own["resources"] = small(&asked.servers);
+            // The server begins with the settings.
+            own["startupProbe"] = json!({"exec": {"command": ["dyno", "tend", "--ready"]}, "periodSeconds": 1, "failureThreshold": 60});
             // The kubelet ends it after the server.
             own["restartPolicy"] = "Always".into();
             all.push(own);

@@ -4,7 +4,7 @@ use crate::protocol::frame::{Frame, write_frame};
 use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
 use crate::remote::worker::cut_short::CutShort;
 use crate::remote::worker::member::{PoolMember, WorkerEvent};
-use crate::remote::worker::pool_error::WorkerPoolError;
+use crate::remote::worker::pool_error::{WorkerPoolError, lost_in_words};
 use crate::remote::worker::serve::unix_ns;
 use crate::remote::worker::spawn::{WorkerSpec, spawn};
 use dyno_db::target::TargetInfo;
@@ -175,9 +175,9 @@ impl WorkerPool {
         parts
     }
 
-    /// Workers that were lost, in words.
+    /// Workers that were lost, in words: each reason once.
     pub fn lost_workers(&self) -> Vec<String> {
-        held(&self.lost).clone()
+        lost_in_words(&held(&self.lost))
     }
 
     /// Ends the phase under way, from another thread.
@@ -368,7 +368,7 @@ impl LoadGenerator for WorkerPool {
         let done = self.gather(&active, control, on_second)?;
         let there: Vec<&PhaseDone> = done.iter().flatten().collect();
         let Some(first) = there.first() else {
-            return Err(WorkerPoolError::Worker(held(&self.lost).join("; ")).into());
+            return Err(WorkerPoolError::Worker(self.lost_workers().join("; ")).into());
         };
         let mut errors: Vec<(Outcome, String)> = Vec::new();
         for (name, words) in there.iter().flat_map(|done| &done.errors) {

@@ -30,3 +30,46 @@ impl From<WorkerPoolError> for RunError {
         }
     }
 }
+
+/// Reasons that are shown of many workers that were lost.
+const REASONS: usize = 3;
+
+/// Why workers were lost: each reason once, with the first worker that has it. A way that all of them use fails for all.
+pub(super) fn lost_in_words(lost: &[String]) -> Vec<String> {
+    let mut reasons: Vec<(&str, &String, usize)> = Vec::new();
+    for words in lost {
+        // What comes before it is the worker's name.
+        let reason = words.split_once(": ").map_or(words.as_str(), |(_, reason)| reason);
+        match reasons.iter_mut().find(|(known, ..)| *known == reason) {
+            Some((_, _, count)) => *count += 1,
+            None => reasons.push((reason, words, 1)),
+        }
+    }
+    let shown = reasons.iter().take(REASONS).map(|(_, words, count)| match count - 1 {
+        0 => (*words).clone(),
+        1 => format!("{words} (another worker, too)"),
+        more => format!("{words} ({more} other workers, too)"),
+    });
+    let mut shown: Vec<String> = shown.collect();
+    let more: usize = reasons.iter().skip(REASONS).map(|(.., count)| count).sum();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_many_workers_is_said_once() {
+        let all: Vec<String> = (1..=60).map(|n| format!("worker {n} of h: the way there is cut")).collect();
+        assert_eq!(lost_in_words(&all), ["worker 1 of h: the way there is cut (59 other workers, too)"]);
+        let two = ["worker 1: a", "worker 2: b", "worker 3: b"].map(String::from);
+        assert_eq!(lost_in_words(&two), ["worker 1: a", "worker 2: b (another worker, too)"]);
+        let many: Vec<String> = (1..=9).map(|n| format!("worker {n}: reason {n}")).collect();
+        assert_eq!(lost_in_words(&many)[2..], ["worker 3: reason 3", "and 6 more"]);
+        assert_eq!(lost_in_words(&["alone".to_owned()]), ["alone"]);
+    }
+}
