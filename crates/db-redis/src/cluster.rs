@@ -4,6 +4,7 @@ use crate::client::{Client, RespError};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_db::cluster::{COMMAND, ClusterError, ProcessGroup, primary_of};
 use dyno_db::servers::ServerNode;
+use std::net::SocketAddr;
 
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;
@@ -27,7 +28,7 @@ pub fn form_cluster(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         group.retry_until_ready(|| all_know_all(spec, nodes))?;
         attach(spec, nodes)?;
     }
-    group.retry_until_ready(|| check_whole(spec, nodes, true))
+    group.retry_until_ready(|| check_addresses(spec, nodes).and_then(|()| check_whole(spec, nodes, true)))
 }
 
 /// Has all nodes but the first copy the first, and waits until they do.
@@ -97,6 +98,34 @@ fn meet_again(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterErr
         }
     }
     Ok(())
+}
+
+/// Checks that no node knows another by an address that it had before: clients would be sent there, where nothing is any more, or
+/// a server of another cluster.
+///
+/// # Errors
+/// A node does not answer, or knows an address that is none of the nodes'.
+fn check_addresses(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
+    let known: Vec<SocketAddr> = nodes.iter().map(|node| node.socket_address()).collect();
+    for node in nodes {
+        let told = client(spec, node)?.send_command(&["CLUSTER", "NODES"])?;
+        if let Some(address) = unknown_address(told.as_text(), &known) {
+            return Err(ClusterError::OldAddress { node: node.name.clone(), address: address.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// An address in the answer to `CLUSTER NODES` that is none of these. A node that has met no other says none of its own.
+fn unknown_address<'a>(told: &'a str, known: &[SocketAddr]) -> Option<&'a str> {
+    let addresses = told.lines().filter_map(|line| line.split(' ').nth(1)?.split(['@', ',']).next());
+    let mut given = addresses.filter(|address| !address.starts_with(':'));
+    given.find(|address| !known.iter().any(|socket| is_same(address, *socket)))
+}
+
+/// Redis writes addresses of version 6 without brackets.
+fn is_same(address: &str, socket: SocketAddr) -> bool {
+    address == format!("{}:{}", socket.ip(), socket.port())
 }
 
 fn info(client: &mut Client, section: &[&str], key: &'static str) -> Result<String, ClusterError> {
@@ -239,4 +268,31 @@ pub fn check_whole(spec: &ServerSpec, nodes: &[&ServerNode], in_step: bool) -> R
         return Err(ClusterError::ReplicasBehind { counted, all });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a node of Redis 7.0 says it that was started again elsewhere: it has met one of the others so far.
+    const NODES: &str = "\
+07c37df 10.244.1.9:6379@16379,,tls-port=0 master - 0 1426238317239 4 connected 5461-10922
+67ed2db 10.244.2.20:6379@16379 master - 1426238317741 1426238316232 3 connected 10923-16383
+e7d1eec :6379@16379 myself,master - 0 0 1 connected 0-5460
+";
+
+    #[test]
+    fn an_address_of_before_is_found() {
+        let known =
+            |all: &[&str]| -> Vec<SocketAddr> { all.iter().map(|one| one.parse().unwrap()).collect() };
+        let now = known(&["10.244.0.7:6379", "10.244.1.9:6379", "10.244.2.31:6379"]);
+        assert_eq!(unknown_address(NODES, &now), Some("10.244.2.20:6379"));
+        assert_eq!(unknown_address(&NODES.replace("2.20", "2.31"), &now), None);
+        // On one host ports are new.
+        assert_eq!(
+            unknown_address(NODES, &known(&["10.244.1.9:7000", "10.244.2.20:6379"])),
+            Some("10.244.1.9:6379")
+        );
+        assert_eq!(unknown_address("a fd00::1:6379@16379 master\n", &known(&["[fd00::1]:6379"])), None);
+    }
 }

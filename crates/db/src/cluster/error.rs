@@ -18,6 +18,14 @@ pub enum ClusterError {
         /// The value's name.
         key: &'static str,
     },
+    /// A node knows another by an address that none has now.
+    #[error("{node} still knows a node at {address}, where none of them is")]
+    OldAddress {
+        /// The node.
+        node: String,
+        /// The address.
+        address: String,
+    },
     /// A node does not know all others, or all shards.
     #[error("{node} knows {known} {what} of {all}")]
     Unacquainted {
