@@ -12,6 +12,7 @@ pub mod command;
 pub mod content;
 pub mod document;
 pub mod driver;
+pub mod host_facts;
 pub mod host_header;
 pub mod limits;
 pub mod metric;

@@ -16,6 +16,7 @@ use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_monitor::SampleSink;
+use dyno_types::host_facts::NODE_DISK_USED;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -289,6 +290,7 @@ impl RunPods {
     /// Returns the cluster's facts about nodes. They take a right on the whole cluster: without it they are unknown.
     fn nodes(&self, names: &BTreeSet<String>) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
+        let mut ask_kubelets = true;
         for name in names {
             let path = format!("/api/v1/nodes/{name}");
             let Ok(node) = self.kubectl.run_json(&["--request-timeout=5s", "get", "--raw", &path]) else {
@@ -302,6 +304,14 @@ impl RunPods {
                 ("kubelet", &info["kubeletVersion"]),
             ] {
                 facts.extend(value.as_str().map(|value| (format!("node.{name}.{key}"), value.to_owned())));
+            }
+            // Kubelets take another right, which is the same for all of them.
+            if ask_kubelets {
+                let path = format!("{path}/proxy/stats/summary");
+                let summary = self.kubectl.run_json(&["--request-timeout=5s", "get", "--raw", &path]);
+                ask_kubelets = summary.is_ok();
+                let used = summary.ok().as_ref().and_then(disk_used);
+                facts.extend(used.map(|bytes| (format!("node.{name}.{NODE_DISK_USED}"), bytes.to_string())));
             }
         }
         facts
@@ -358,6 +368,11 @@ impl Drop for RunPods {
 fn worker_jobs(run: &str, asked: &Kubernetes) -> Vec<String> {
     let loaders = (asked.load_pods > 0).then_some(LOADERS);
     ["w"].into_iter().chain(loaders).map(|suffix| format!("{run}-{suffix}")).collect()
+}
+
+/// Reads from a kubelet's summary how many bytes of its node's filesystem are in use.
+fn disk_used(summary: &Value) -> Option<u64> {
+    summary["node"]["fs"]["usedBytes"].as_u64()
 }
 
 /// Names of a run's secrets.
@@ -520,6 +535,14 @@ case "$*" in
   *"get secret"*" b") echo '{"metadata": {"labels": {"dyno.run": "d2"}}}' ;;
 esac
 "#;
+
+    #[test]
+    fn a_kubelet_tells_of_its_nodes_filesystem() {
+        let summary =
+            json!({"node": {"nodeName": "n", "fs": {"capacityBytes": 9, "usedBytes": 227_645_849_600_u64}}});
+        assert_eq!(disk_used(&summary), Some(227_645_849_600));
+        assert_eq!(disk_used(&json!({"node": {"nodeName": "n"}})), None);
+    }
 
     #[test]
     fn secrets_are_removed_by_name_and_label_and_never_listed() {

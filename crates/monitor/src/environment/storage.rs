@@ -3,6 +3,7 @@
 use super::facts::EnvironmentFacts;
 use super::values::{chosen, names, text};
 use crate::roots::Roots;
+use dyno_types::host_facts::ROOT_USED;
 use std::path::Path;
 
 pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
@@ -17,6 +18,11 @@ pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
     }
     for line in roots.proc("self/mountinfo").unwrap_or_default().lines() {
         mount(line, all);
+    }
+    // In a container these are the figures of the filesystem on which its host keeps containers.
+    if let Ok(stat) = rustix::fs::statvfs("/") {
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
+        all.volatile(ROOT_USED.0, ROOT_USED.1, Some(format!("{used} bytes")));
     }
 }
 

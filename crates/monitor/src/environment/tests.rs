@@ -88,6 +88,26 @@ fn facts_of_a_server() {
     assert_eq!(all.volatile["neighbours"]["databases"], "mongod (77)");
 }
 
+/// Other crates read these by their names.
+#[test]
+fn facts_with_fixed_names_are_read_on_this_host() {
+    use dyno_types::host_facts::{CPUS, CPUS_ALLOWED, KERNEL_RELEASE, ROOT_USED};
+    let all = EnvironmentFacts::read(&Places::default());
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(all.get(KERNEL_RELEASE.0, KERNEL_RELEASE.1), Some(release.trim()));
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    assert_eq!(all.get(CPUS_ALLOWED.0, CPUS_ALLOWED.1), Some(allowed.trim()));
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap();
+    let processors = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    assert_eq!(all.get(CPUS.0, CPUS.1), Some(processors.to_string().as_str()));
+    let used = all.volatile[ROOT_USED.0][ROOT_USED.1].strip_suffix(" bytes").unwrap();
+    let done = std::process::Command::new("df").args(["-B1", "--output=used", "/"]).output().unwrap();
+    let df: f64 = String::from_utf8(done.stdout).unwrap().lines().nth(1).unwrap().trim().parse().unwrap();
+    // Other programs write meanwhile.
+    assert!((used.parse::<f64>().unwrap() / df - 1.0).abs() < 0.1, "{used} {df}");
+}
+
 /// Memory that is plugged in, or that a balloon takes, is no other host.
 #[test]
 fn memory_that_comes_and_goes_changes_no_fact() {
