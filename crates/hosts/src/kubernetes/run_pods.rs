@@ -257,7 +257,13 @@ impl RunPods {
         for (number, warning) in self.made.warnings.iter().enumerate() {
             facts.insert(format!("kubernetes.warning.{}", number + 1), warning.clone());
         }
-        for pod in self.all().unwrap_or_default() {
+        let mut pods = self.all().unwrap_or_default();
+        let component = |pod: &Value| pod["metadata"]["labels"]["app.kubernetes.io/component"].clone();
+        // Servers of an earlier run have that run's label.
+        if !pods.iter().any(|pod| component(pod) == "server") {
+            pods.extend(self.pods.all().unwrap_or_default());
+        }
+        for pod in pods {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut put = |key: &str, value: Option<&str>| {
                 facts.extend(value.map(|value| (format!("pod.{name}.{key}"), value.to_owned())));
@@ -266,9 +272,9 @@ impl RunPods {
             put("image", pod["status"]["containerStatuses"][0]["image"].as_str());
             put("image_id", pod["status"]["containerStatuses"][0]["imageID"].as_str());
             put("quality_of_service", pod["status"]["qosClass"].as_str());
-            let component = pod["metadata"]["labels"]["app.kubernetes.io/component"].as_str();
-            put("component", component);
-            let server = component == Some("server");
+            let component = component(&pod);
+            put("component", component.as_str());
+            let server = component == "server";
             if server && self.asked.servers.privileged || !server && self.asked.workers.privileged {
                 for (key, value) in self.pods.placement_of(&name) {
                     put(&key, Some(&value));
