@@ -25,7 +25,13 @@ pub fn summary_of_a_run_and_servers_that_others_reach(cluster: &Cluster) {
     let dyno = Dyno::new();
     let summary = bexhoma(cluster, &dyno, "ycsb run");
     // Facts of the node, not of the host where the user typed the command; and what the server was given.
-    for line in ["  * limits_memory:512Mi", "  * requests_cpu:100m", "  * client pod 2"] {
+    for line in [
+        "* Redis-1-1-1-1 uses docker image localhost/redis:7",
+        "  * limits_memory:512Mi",
+        "  * requests_cpu:100m",
+        "  * eval_parameters",
+        "  * client pod 2",
+    ] {
         assert!(summary.lines().any(|found| found == line), "no {line:?}:\n{summary}");
     }
     // Clients go where no server is.
@@ -35,6 +41,14 @@ pub fn summary_of_a_run_and_servers_that_others_reach(cluster: &Cluster) {
     };
     let (server, client) = (node("  * node:"), node("    * node:"));
     assert!(server.starts_with("node") && client.starts_with("node") && server != client, "{summary}");
+    // The server's lines stand before bexhoma's parameters, in its order; an agent beside it knows the processor.
+    let section = summary.split("\n* Redis-1-1-1-1 uses docker image ").nth(1).unwrap();
+    let own = section.split("  * eval_parameters\n").next().unwrap();
+    let keys = own.lines().filter_map(|line| line.strip_prefix("  * ")?.split(':').next());
+    let keys: Vec<&str> = keys.filter(|key| *key != "CPU").collect();
+    let facts = ["RAM", "Cores", "host", "node", "disk", "cpu_list"];
+    let given = ["requests_cpu", "requests_memory", "limits_memory", "image_id"];
+    assert_eq!(keys, [&facts[..], &given[..]].concat(), "{own}");
     // Counters are whole in pods, too: two commands a row, one an operation, and a few of dyno's own.
     for (phase, least) in [("Loading", 2_000), ("Execution", 4_000)] {
         let below = summary.split(&format!("#### {phase} phase: SUT deployment\n")).nth(1).unwrap();

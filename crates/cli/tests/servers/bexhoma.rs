@@ -133,6 +133,7 @@ fn a_whole_run_and_its_summary() {
     assert_eq!(column(&phases, "pod_count"), ["2", "2", "2"]);
     whole_counts(&summary);
     told(&summary);
+    check_connections(&summary, &code);
     // The loader's CPU is measured, however short its phase.
     let loader = column(&rows(&summary, &["### Loading phase: component loader"]), "CPU [CPUs]");
     // A thousand rows may take less than the half of a hundredth that would show.
@@ -199,6 +200,25 @@ fn told(summary: &str) {
     }
     let line = "* DBMS Redis-1 - Experiment 2 Client 1: ycsb (2 pods)\n";
     assert_eq!(summary.matches(line).count(), 2, "actual and planned: {summary}");
+}
+
+/// Lines of the connection of each repetition, with bexhoma's names and order.
+fn check_connections(summary: &str, code: &str) {
+    let section = summary.split("### Connections\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    let names = section.lines().filter_map(|line| line.strip_prefix("* ")?.split(' ').next());
+    assert_eq!(names.collect::<Vec<_>>(), ["Redis-1-1-1-1", "Redis-1-2-1-1"]);
+    let lines: Vec<&str> = section.lines().collect();
+    for at in (0..lines.len()).filter(|at| lines[*at].starts_with("* ")) {
+        let found = ["RAM", "CPU", "Cores", "host", "node", "disk", "cpu_list"];
+        for (key, line) in found.iter().zip(&lines[at + 1..]) {
+            assert!(line.starts_with(&format!("  * {key}:")), "{key}: {section}");
+        }
+        assert_eq!(
+            lines[at + 8..at + 10],
+            ["  * eval_parameters", format!("    * code:{code}").as_str()],
+            "{section}"
+        );
+    }
 }
 
 /// What the other commands say of an experiment that has ended.

@@ -1,7 +1,7 @@
 //! A run reduced to the figures of the summary.
 
 use crate::markdown::places;
-use crate::markdown::places::HostFacts;
+use crate::markdown::places::{HostFacts, HostSections};
 use dyno_analysis::latency_from_buckets;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
@@ -60,10 +60,10 @@ pub(super) struct Entry {
     pub database: String,
     /// The target.
     pub target: String,
-    /// Facts of the host of the database, where it is one, and of the database.
+    /// Facts of hosts.
+    pub hosts: HostSections,
+    /// Facts of the database and of dyno's own servers.
     pub facts: HostFacts,
-    /// Facts of each of several servers, and of the pods of workers.
-    pub places: Vec<(String, HostFacts)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
     /// Effects of the faults that were asked for.
@@ -302,10 +302,9 @@ impl Entry {
                 application: catalogue.remove(name).unwrap_or_else(|| application(recording, span)),
             })
         };
-        let (mut facts, places) = places::read_host_facts(dir, recording);
         let told = |key: &str| key.starts_with("pod.") || key.starts_with("node.");
         let rest = dir.run.facts.iter().filter(|(key, _)| !told(key));
-        facts.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
+        let facts = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
         let settings = &dir.run.settings;
         let (load, measure) = (figures("load"), figures("measure"));
         Entry {
@@ -318,8 +317,8 @@ impl Entry {
             point,
             database: summary.database.clone(),
             target: summary.target.clone(),
+            hosts: places::read_host_sections(dir, summary, recording),
             facts,
-            places,
             settings: settings.iter().map(|s| (s.key.clone(), s.value.clone())).collect(),
             faults: summary.faults.clone(),
             status: summary.status,
@@ -367,6 +366,20 @@ impl Entry {
     /// ... and `Redis-1-2-1-1` of the job of a round, of which there is one.
     pub(super) fn job_name(&self) -> String {
         format!("{}-{}-1{}", self.run_name(), self.client_round(), self.at_point())
+    }
+
+    /// bexhoma's parameters of the servers that are known here, by its names.
+    pub(super) fn eval_parameters(&self) -> Vec<(&'static str, String)> {
+        let number = |key: &str| self.settings.get(key).and_then(|value| value.parse::<u64>().ok());
+        let replicas = number("server.replicas").filter(|replicas| *replicas > 0);
+        let topology = self.settings.get("server.topology").map_or("single", String::as_str);
+        let workers = match topology {
+            "single" => None,
+            "replication" => replicas.map(|replicas| replicas + 1),
+            _ => number("server.members"),
+        };
+        let all = [("BEXHOMA_REPLICAS", replicas), ("BEXHOMA_WORKERS", workers)];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))).collect()
     }
 
     /// Workers that took part in measuring.

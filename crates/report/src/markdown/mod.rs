@@ -267,3 +267,6 @@ impl SummaryDocument {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod connections_tests;

@@ -87,33 +87,50 @@ impl SummaryDocument {
         out.push('\n');
     }
 
+    /// Entries in the order in which bexhoma submits their jobs: by configuration, repetition and round.
+    fn by_job(&self) -> Vec<&Entry> {
+        let mut all: Vec<&Entry> = self.entries.iter().collect();
+        let first =
+            |entry: &Entry| self.entries.iter().position(|known| known.configuration == entry.configuration);
+        all.sort_by_key(|entry| (first(entry), entry.repetition));
+        all
+    }
+
     pub(super) fn append_connections(&self, out: &mut String) {
         out.push_str("### Connections\n");
-        for group in self.by_cell() {
-            let entry = group[0];
-            let _ = writeln!(
-                out,
-                "* {} uses {} at {}",
-                escape_markdown(&entry.cell_name()),
-                escape_markdown(&entry.database),
-                escape_markdown(&entry.target)
-            );
-            for (key, value) in &entry.facts {
-                let _ = writeln!(out, "  * {}:{}", escape_markdown(key), escape_markdown(value));
-            }
-            for (name, facts) in &entry.places {
-                let _ = writeln!(out, "  * {}", escape_markdown(name));
-                for (key, value) in facts {
-                    let _ = writeln!(out, "    * {}:{}", escape_markdown(key), escape_markdown(value));
-                }
-            }
-            for (key, value) in [("cell", &entry.label), ("point", &entry.point)] {
-                if !value.is_empty() {
-                    let _ = writeln!(out, "  * {key}:{}", escape_markdown(value));
-                }
-            }
+        for entry in self.by_job() {
+            self.append_connection(out, entry);
         }
         out.push('\n');
+    }
+
+    /// Appends what bexhoma tells of a connection, then what dyno knows besides.
+    fn append_connection(&self, out: &mut String, entry: &Entry) {
+        let hosts = &entry.hosts;
+        let (name, database) = (escape_markdown(&entry.job_name()), escape_markdown(&entry.database));
+        let target = escape_markdown(&entry.target);
+        let _ = match &hosts.image {
+            Some(image) => writeln!(out, "* {name} uses docker image {}", escape_markdown(image)),
+            None => writeln!(out, "* {name} uses {database} at {target}"),
+        };
+        append_facts(out, 1, &hosts.server);
+        // bexhoma's name of the members of a cluster.
+        for (at, facts) in hosts.servers.iter().enumerate() {
+            let _ = writeln!(out, "  * worker {at}");
+            append_facts(out, 2, facts);
+        }
+        let _ = writeln!(out, "  * eval_parameters\n    * code:{}", escape_markdown(&self.code));
+        append_facts(out, 2, &entry.eval_parameters());
+        for (title, facts) in &hosts.clients {
+            let _ = writeln!(out, "  * {title}");
+            append_facts(out, 2, facts);
+        }
+        let unnamed =
+            hosts.image.is_some().then_some([("database", &entry.database), ("target", &entry.target)]);
+        append_facts(out, 1, &unnamed.into_iter().flatten().collect::<Vec<_>>());
+        append_facts(out, 1, &entry.facts);
+        let varied = [("cell", &entry.label), ("point", &entry.point)].into_iter();
+        append_facts(out, 1, &varied.filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>());
     }
 
     pub(super) fn append_workflow(&self, out: &mut String) {
@@ -361,6 +378,15 @@ impl SummaryDocument {
             };
             append_table(out, &head, &found.iter().map(row).collect::<Vec<_>>());
         }
+    }
+}
+
+/// Appends facts as a list; it is indented by two blanks a level.
+fn append_facts<K: AsRef<str>, V: AsRef<str>>(out: &mut String, level: usize, facts: &[(K, V)]) {
+    let indent = "  ".repeat(level);
+    for (key, value) in facts {
+        let _ =
+            writeln!(out, "{indent}* {}:{}", escape_markdown(key.as_ref()), escape_markdown(value.as_ref()));
     }
 }
 

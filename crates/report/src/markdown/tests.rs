@@ -87,7 +87,7 @@ fn markup_has_no_effect() {
 }
 
 /// The journal and the matrix of an experiment around runs.
-fn experiment(
+pub(super) fn experiment(
     folder: &std::path::Path,
     cells: &[(&str, &[(&str, &str)])],
     repetitions: u64,
