@@ -251,6 +251,15 @@ fn rounds_are_clients() {
     assert_eq!(column(&execution, "phase"), ["Redis-1-1-1", "Redis-1-1-2"], "bexhoma's names of phases");
     let execution = rows(&summary, &["### Execution", "#### Per Connection"]);
     assert_eq!(column(&execution, "client"), ["1", "2", "2", "2", "2"]);
+    // Each round loads anew, and no name of a load stands twice.
+    let loading = rows(&summary, &["### Loading", "#### Per Connection"]);
+    let loads: Vec<String> = [1, 2]
+        .iter()
+        .flat_map(|client| (1..=4).map(move |pod| format!("Redis-1-1-0-1-{pod} Client {client}")))
+        .collect();
+    assert_eq!(column(&loading, "connection"), loads);
+    let loading = rows(&summary, &["### Loading", "#### Per Run"]);
+    assert_eq!(column(&loading, "DBMS"), ["Redis-1-1 Client 1", "Redis-1-1 Client 2"]);
     // Where one pod measures after four have loaded, nothing began together.
     let skew = |cell: &str| {
         let path = only(&dyno).1.join("runs").join(cell).join("run.json");

@@ -3,8 +3,11 @@
 use crate::markdown::of_experiment;
 use crate::markdown::tests::experiment;
 use dyno_rundir::ExperimentDir;
+use dyno_rundir::monitor::Kind::Counter;
+use dyno_rundir::monitor::MonitorWriter;
 use dyno_types::host_facts::{CPUS, CPUS_ALLOWED, KERNEL_RELEASE, ROOT_USED};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Levels of a cell: names and values.
@@ -40,6 +43,32 @@ fn describe_run(run: &Path, facts: &[(String, String)], settings: &[(&str, &str)
         value["database"] = "Dragonfly 1.37.0".into();
         value["target"] = "redis://10.0.0.1".into();
     });
+}
+
+/// Adds a loading phase to a run, and `workers` that took part in both.
+fn add_load(run: &Path, workers: usize) {
+    edit(&run.join("summary.json"), |value| {
+        let mut load = value["phases"][0].clone();
+        load["name"] = "load".into();
+        value["phases"].as_array_mut().unwrap().insert(0, load);
+        let phases = value["phases"].clone();
+        let worker = |number: usize| json!({"number": number, "target": "redis://h", "phases": phases});
+        let each: Vec<Value> = (1..=workers).map(worker).collect();
+        std::fs::write(run.join("workers.json"), json!(each).to_string()).unwrap();
+    });
+}
+
+/// Records a server, a worker and a database while the run measured.
+fn watch_run(run: &Path) {
+    let mut monitor = MonitorWriter::create_in(run, 1_000.0).unwrap();
+    for second in 0..=12_u32 {
+        let at = (1_700_000_000 + u64::from(second)) * 1_000_000_000;
+        for source in ["server-redis", "worker-1"] {
+            let row = [("cpu.user_s", 0.5), ("cpu.system_s", 0.25)];
+            monitor.write_row(source, at, row.map(|(name, rate)| (name, Counter, rate * f64::from(second))));
+        }
+        monitor.write_row("database", at, [("operations", Counter, f64::from(second))]);
+    }
 }
 
 /// What an agent says of its host.
@@ -108,6 +137,32 @@ fn section<'a>(text: &'a str, heading: &str) -> &'a str {
     &rest[..rest.find("\n#").unwrap_or(rest.len())]
 }
 
+/// First columns of all tables, with the heading above each.
+fn first_columns(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    let (mut heading, mut inside) = ("", false);
+    for line in text.lines() {
+        if line.starts_with('#') {
+            heading = line;
+        }
+        if line.starts_with('|') && !inside {
+            all.push((heading.to_owned(), Vec::new()));
+        } else if line.starts_with('|') && !line.starts_with("|:") {
+            let cell = line.split('|').nth(1).unwrap().trim().to_owned();
+            all.last_mut().unwrap().1.push(cell);
+        }
+        inside = line.starts_with('|');
+    }
+    all
+}
+
+fn assert_unique(text: &str) {
+    for (heading, names) in first_columns(text) {
+        let distinct: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{heading}: {names:?}");
+    }
+}
+
 #[test]
 fn each_repetition_is_a_connection_with_bexhomas_lines() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,6 +206,7 @@ fn each_repetition_is_a_connection_with_bexhomas_lines() {
     };
     let connections = section(&text, "### Connections");
     assert_eq!(connections, format!("\n{}{}", lines(1), lines(2)));
+    assert_unique(&text);
 }
 
 #[test]
@@ -287,4 +343,69 @@ fn the_only_server_of_this_host_has_its_cores_and_several_have_a_section_each() 
     let pair = of("2", &["redis-9999", "redis-10000"]);
     let expected = format!("  * worker 0\n{}  * worker 1\n{}  * eval", facts("    ", 0), facts("    ", 1));
     assert!(pair.contains(&expected), "{pair}");
+}
+
+#[test]
+fn rounds_that_load_again_have_names_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let cells: [(&str, Levels); 2] = [
+        ("one", &[("configuration", "Redis-1"), ("client", "1")]),
+        ("two", &[("configuration", "Redis-1"), ("client", "2")]),
+    ];
+    let text = summary_of(folder.path(), "1", &cells, 2, |run| {
+        describe_run(run, &[], &[]);
+        add_load(run, 2);
+        watch_run(run);
+    });
+    let connections = section(&text, "### Connections");
+    let names: Vec<&str> =
+        connections.lines().filter_map(|line| line.strip_prefix("* ")?.split(' ').next()).collect();
+    assert_eq!(names, ["Redis-1-1-1-1", "Redis-1-1-2-1", "Redis-1-2-1-1", "Redis-1-2-2-1"]);
+    let columns = first_columns(&text);
+    let column =
+        |heading: &str, at: usize| &columns.iter().filter(|(known, _)| known == heading).nth(at).unwrap().1;
+    assert_eq!(
+        column("#### Per Connection", 0)[..3],
+        ["Redis-1-1-0-1-1 Client 1", "Redis-1-1-0-1-2 Client 1", "Redis-1-2-0-1-1 Client 1"]
+    );
+    assert_eq!(
+        *column("#### Per Run", 0),
+        [
+            "Redis-1-1 Client 1",
+            "Redis-1-2 Client 1",
+            "Redis-1 Client 1",
+            "Redis-1-1 Client 2",
+            "Redis-1-2 Client 2",
+            "Redis-1 Client 2"
+        ]
+    );
+    assert_eq!(column("#### Per Phase", 0)[..2], ["Redis-1-1-1", "Redis-1-2-1"]);
+    let jobs = ["Redis-1-1-1-1", "Redis-1-2-1-1", "Redis-1-1-2-1", "Redis-1-2-2-1"];
+    for heading in ["SUT deployment", "component benchmarker"] {
+        assert_eq!(*column(&format!("### Execution phase: {heading}"), 0), jobs);
+    }
+    assert_eq!(*column("#### Execution phase: SUT deployment", 0), jobs);
+    assert_unique(&text);
+    // Data that are loaded once a run have bexhoma's names.
+    let folder = tempfile::tempdir().unwrap();
+    let text = summary_of(folder.path(), "1", &cells, 1, |run| {
+        if run.ends_with("1-1") {
+            add_load(run, 2);
+        }
+    });
+    let columns = first_columns(&text);
+    assert_eq!(columns[0].1, ["Redis-1-1-0-1-1", "Redis-1-1-0-1-2"]);
+    assert_eq!(columns[1].1, ["Redis-1-1"]);
+}
+
+#[test]
+fn cells_of_one_configuration_that_differ_elsewhere_have_names_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let cells: [(&str, Levels); 2] = [
+        ("one", &[("configuration", "a"), ("size", "1")]),
+        ("two", &[("configuration", "a"), ("size", "2")]),
+    ];
+    let text = summary_of(folder.path(), "1", &cells, 2, |run| add_load(run, 1));
+    assert_unique(&text);
+    assert!(text.contains("* a-1-1-1-1 uses ") && text.contains("* a-2-2-1-1 uses "), "{text}");
 }

@@ -212,6 +212,10 @@ enum EntryError {
     NoSummary,
 }
 
+fn find_level(levels: &[(String, String)], name: &str) -> Option<String> {
+    levels.iter().find(|(known, _)| known == name).map(|(_, level)| level.clone())
+}
+
 /// A run's figures. One that failed is shown with what it did until then.
 fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> {
     let path = dir.path.join(&ended.dir);
@@ -226,12 +230,21 @@ fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> 
     let label = dir.find_cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
     // Cells of bexhoma's flags have its names.
     let levels = dir.find_cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
-    let level = |name: &str| levels.iter().find(|(known, _)| known == name).map(|(_, level)| level.clone());
+    let level = |name: &str| find_level(levels, name);
     // The only configuration has no level.
     let topology = run.run.settings.iter().find(|one| one.key == "server.topology");
     let cluster = topology.is_some_and(|one| one.value == "cluster" || one.value == "replication");
     let kind = if cluster { "Cluster" } else { "" };
-    let configuration = level("configuration").unwrap_or_else(|| format!("{product}{kind}-{}", ended.cell));
+    // Other factors than bexhoma's may give several cells the same two levels: their numbers tell them apart.
+    let is_namesake = |levels: &[(String, String)]| {
+        ["configuration", "client"].iter().all(|name| find_level(levels, name) == level(name))
+    };
+    let namesakes = dir.cells.iter().filter(|cell| is_namesake(&cell.levels)).count();
+    let configuration = match level("configuration") {
+        Some(name) if namesakes > 1 => format!("{name}-{}", ended.cell),
+        Some(name) => name,
+        None => format!("{product}{kind}-{}", ended.cell),
+    };
     let name = (configuration, ended.repetition, ended.point.clone());
     let mut entry = Entry::from_run(&run, &summary, recording.as_ref(), name);
     match ended.status.as_str() {

@@ -203,11 +203,26 @@ impl SummaryDocument {
         out.push('\n');
     }
 
+    /// Returns which round of its run a load is for, where several rounds load: bexhoma loads once a run, and has no name for it.
+    fn round_suffix(&self, entry: &Entry) -> String {
+        let is_other = |other: &Entry| {
+            let same = other.run_name() == entry.run_name() && other.point == entry.point;
+            same && other.load.is_some() && other.client != entry.client
+        };
+        let client = entry.client.as_ref().filter(|_| self.entries.iter().any(is_other));
+        client.map_or(String::new(), |client| format!(" Client {client}"))
+    }
+
     pub(super) fn append_loading(&self, out: &mut String) {
         out.push_str("### Loading\n\n");
         let each = |entry: &Entry| {
             pod_rows(entry, |entry| entry.load.as_ref(), &|child| {
-                let connection = format!("{}-0-1-{child}{}", entry.run_name(), entry.at_point());
+                let connection = format!(
+                    "{}-0-1-{child}{}{}",
+                    entry.run_name(),
+                    entry.at_point(),
+                    self.round_suffix(entry)
+                );
                 vec![
                     ("connection", escape_markdown(&connection)),
                     ("experiment_run", entry.repetition.to_string()),
@@ -232,7 +247,8 @@ impl SummaryDocument {
             out,
             BexhomaTable::LoadingRuns,
             &self.each_and_together(pick, &|entry, run| {
-                vec![("DBMS", escape_markdown(&entry.run_name())), ("experiment_run", run)]
+                let name = format!("{}{}{}", entry.run_name(), entry.at_point(), self.round_suffix(entry));
+                vec![("DBMS", escape_markdown(&name)), ("experiment_run", run)]
             }),
         );
     }
