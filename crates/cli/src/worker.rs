@@ -2,6 +2,7 @@
 
 use dyno_compat_pocdriver::front::CALLER;
 use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::terminal;
 use dyno_worker::WorkerError;
 use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs};
 
@@ -26,7 +27,7 @@ pub fn host(args: &HostArgs) -> Result<Exit, Failure> {
 
 /// `dyno pod`.
 pub fn pod(args: &PodArgs) -> Result<Exit, Failure> {
-    ended(dyno_worker::pod(args))
+    ended(dyno_worker::pod(args, terminal::out))
 }
 
 /// `dyno place`.
@@ -36,7 +37,7 @@ pub fn place(args: &PlaceArgs) -> Result<Exit, Failure> {
 
 /// `dyno tend`.
 pub fn tend(args: &TendArgs) -> Result<Exit, Failure> {
-    ended(dyno_worker::tend(args))
+    ended(dyno_worker::tend(args, terminal::out))
 }
 
 /// `dyno relay`.

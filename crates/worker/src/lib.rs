@@ -98,16 +98,17 @@ pub fn host(args: &HostArgs) -> Result<(), WorkerError> {
     ended(serve_agent(stdin(), stdout(), &directory, read_environment()))
 }
 
-/// Waits in a pod for a controller to speak to it (`dyno pod`), and ends at a signal or when none does.
+/// Waits in a pod for a controller to speak to it (`dyno pod`), and ends at a signal or when none does; `say` prints for the
+/// pod's log.
 ///
 /// # Errors
 /// The patience is no duration, the token cannot be read, or nothing can listen at the port.
-pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
+pub fn pod(args: &PodArgs, say: fn(&str)) -> Result<(), WorkerError> {
     let patience = parse_duration_ns(&args.patience, 1_000_000_000)
         .map_err(|e| Refused::new(RefusalCode::BadValue, "--patience", format!("--patience: {e}")))?;
     let interrupted = interrupted_by_signals()?;
     if let Some(placement) = &args.placement {
-        print!("{}", dyno_hosts::kubernetes::place::enter(&read_placement(placement)?)?);
+        say(&dyno_hosts::kubernetes::place::enter(&read_placement(placement)?)?);
     }
     let listening = match (args.port, &args.token) {
         (Some(port), Some(token)) => {
@@ -150,11 +151,11 @@ fn read_placement(text: &str) -> Result<Placement, Refused> {
 }
 
 /// Changes settings of a server's host, waits for a signal that ends it, puts them back and removes the server's data
-/// (`dyno tend`).
+/// (`dyno tend`); `say` prints what could not be changed.
 ///
 /// # Errors
 /// A setting cannot be changed or put back, or something in the folder cannot be removed.
-pub fn tend(args: &TendArgs) -> Result<(), WorkerError> {
+pub fn tend(args: &TendArgs, say: fn(&str)) -> Result<(), WorkerError> {
     let folder = std::env::temp_dir().join("dyno-tend");
     let ready = folder.join("ready");
     if args.ready {
@@ -167,7 +168,7 @@ pub fn tend(args: &TendArgs) -> Result<(), WorkerError> {
             let tuning: HostTuning = serde_json::from_str(text)
                 .map_err(|e| Refused::new(RefusalCode::BadValue, "--host", format!("--host: {e}")))?;
             let tuned = apply_settings(&tuning, &Machine::default(), &folder, args.go_on)?;
-            tuned.lost.iter().for_each(|lost| println!("{lost}"));
+            tuned.lost.iter().for_each(|lost| say(&format!("{lost}\n")));
             Some(tuned)
         }
         None => None,

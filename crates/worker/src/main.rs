@@ -5,7 +5,7 @@ use dyno_compat_pocdriver::Caller;
 use dyno_types::secret::{conceal, remember_arguments};
 use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
 use dyno_worker::{WorkerError, host, outlive_long_files, place, pod, relay, tend, worker};
-use std::io::{Write, stderr};
+use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
 /// Applies load and starts servers for a dyno elsewhere, which starts this program and speaks to it.
@@ -42,6 +42,12 @@ fn say(mark: &str, text: &str) {
     let _ = writeln!(stderr(), "{mark}: {}", conceal(text));
 }
 
+/// Prints for the log of a pod.
+fn print(text: &str) {
+    // Without a log nothing can be said.
+    let _ = stdout().write_all(text.as_bytes());
+}
+
 fn main() -> ExitCode {
     outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -52,9 +58,9 @@ fn main() -> ExitCode {
         // A worker's signals are its controller's business: it ends with its pipe.
         WorkerCommand::Worker(_) => worker(Caller { warn, interrupted: || false }),
         WorkerCommand::Host(args) => host(&args),
-        WorkerCommand::Pod(args) => pod(&args),
+        WorkerCommand::Pod(args) => pod(&args, print),
         WorkerCommand::Place(args) => place(&args),
-        WorkerCommand::Tend(args) => tend(&args),
+        WorkerCommand::Tend(args) => tend(&args, print),
         WorkerCommand::Relay(args) => relay(&args),
     };
     match ended {

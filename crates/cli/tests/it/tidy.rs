@@ -256,6 +256,7 @@ const ALLOWED: [(&str, &[&str]); 35] = [
             "rundir",
             "engine",
             "config",
+            "localhost",
             "databases",
             "session",
             "compat-sysbench-mongodb",

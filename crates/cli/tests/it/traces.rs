@@ -109,13 +109,15 @@ fn what_a_killed_dyno_was_tracing_is_ended_by_stop() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_found_before_the_phase() {
+fn a_program_that_is_missing_is_found_before_anything_is_begun() {
     let folder = tempfile::tempdir().unwrap();
     let text = "target: 'null:'\nworkload: {ycsb: {records: 1000}}\n\
                 phases: {measure: {operations: 1000}}\ntraces: [{command: [no-such-program-here]}]\n";
-    assert_eq!(run(folder.path(), text).status.code(), Some(5));
-    let journal = std::fs::read_to_string(folder.path().join("o/journal.jsonl")).unwrap();
-    assert!(journal.contains("traces[1]: no-such-program-here: not found on PATH"), "{journal}");
+    let output = run(folder.path(), text);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no-such-program-here is not installed: traces need it"), "{said}");
+    assert!(!folder.path().join("o/journal.jsonl").exists(), "nothing was begun");
 }
 
 /// perf says what it has counted when SIGINT comes.

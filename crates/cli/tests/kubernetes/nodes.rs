@@ -54,8 +54,8 @@ fn all_cores() -> String {
     std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().to_owned()
 }
 
-/// Pairs on their node's network, with cores and folders of it. What a server's log says of the kernel's view is compared with what
-/// was asked for.
+/// Pairs on their node's network, with cores and folders of it. What a server's log says of the kernel's view is compared with
+/// what was asked for.
 pub fn wsf_with_privileges(cluster: &Cluster) {
     cluster.namespace(PRIVILEGED);
     let policy = "pod-security.kubernetes.io/enforce=privileged";

@@ -28,8 +28,9 @@ pub enum RpsWord {
     None,
 }
 
-/// Settings of the servers' host that change results. They are always reported; what stands here is applied before the run, read
-/// back, and put back afterwards: on this host, on those of `ssh.servers`, or on the nodes of privileged servers. Default of every key: left alone.
+/// Settings of the servers' host that change results. They are always reported; what stands here is applied before the run,
+/// read back, and put back afterwards: on this host, on those of `ssh.servers`, or on the nodes of privileged servers. Default of
+/// every key: left alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostTuning {

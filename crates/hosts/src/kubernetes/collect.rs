@@ -33,8 +33,15 @@ pub(super) fn collect(kubectl: &Kubectl, selectors: &[&str], folder: &Path) -> R
     let end = Instant::now() + PATIENCE;
     let (mut objects, mut containers) = (Vec::new(), Vec::new());
     for selector in selectors {
-        let kinds = "pods,jobs,statefulsets,configmaps";
-        let words = ["--request-timeout=10s", "get", kinds, "-l", selector, "-o", "json"];
+        let words = [
+            "--request-timeout=10s",
+            "get",
+            "pods,jobs,statefulsets,configmaps",
+            "-l",
+            selector,
+            "-o",
+            "json",
+        ];
         let found = kubectl.run_json(&words)?;
         objects.extend(found["items"].as_array().cloned().unwrap_or_default());
     }

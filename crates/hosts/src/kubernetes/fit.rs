@@ -5,7 +5,7 @@ use dyno_config::experiment::kubernetes::{Kubernetes, Pods};
 use dyno_types::units::counted;
 use serde_json::Value;
 
-/// Why a run's pods cannot all have a node, if so. `nodes` are those of the cluster, as `kubectl get nodes -o json` lists them.
+/// Why a run's pods cannot all have a node, if so. `nodes` are those of the cluster, as the API lists them.
 pub(super) fn no_room(spec: &Experiment, asked: &Kubernetes, nodes: &[Value]) -> Option<String> {
     if asked.autoscaled {
         return None;
@@ -114,7 +114,8 @@ mod tests {
         assert_eq!(
             said(&few, 3).as_deref(),
             Some(
-                "workers.max_skew: 16 pods, at most 6 on a node and none on the servers': expected 3 nodes beside theirs, there are 2"
+                "workers.max_skew: 16 pods, at most 6 on a node and none on the servers': expected 3 nodes beside theirs, \
+                 there are 2"
             )
         );
         assert_eq!(said(&few, 4), None);

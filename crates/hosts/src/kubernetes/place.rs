@@ -1,5 +1,5 @@
-//! Cores and memory of processes in privileged pods. Which cores a node has is known only on it: for servers a container of dyno's
-//! writes a script before theirs starts, and workers' pods set their own.
+//! Cores and memory of processes in privileged pods. Which cores a node has is known only on it: for servers a container of
+//! dyno's writes a script before theirs starts, and workers' pods set their own.
 
 use crate::servers::placement::{Memory, Plan, plan_placement};
 use dyno_config::server::placement::Placement;
@@ -16,8 +16,8 @@ pub const SCRIPT: &str = "/placed/start";
 /// What each line of the log begins with that says where a process really is.
 const SAID: &str = "dyno.placement";
 
-/// Starts the program behind it, by numactl or taskset of the server's image, and says before that what the kernel has made of it.
-/// In words of the shell alone: images have few programs.
+/// Starts the program behind it, by numactl or taskset of the server's image, and says before that what the kernel has made of
+/// it. In words of the shell alone: images have few programs.
 const START: &str = r#"
 while read -r key value; do
   case $key in Cpus_allowed_list:|Mems_allowed_list:) echo "dyno.placement $key $value" ;; esac

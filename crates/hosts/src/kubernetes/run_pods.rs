@@ -74,7 +74,7 @@ impl RunPods {
         let made = run_manifests(spec, asked, name, token)?;
         let kubectl = Kubectl::new(asked);
         // Listing nodes takes a right on the whole cluster: without it the scheduler says what does not fit.
-        if let Ok(found) = kubectl.run_json(&["--request-timeout=5s", "get", "nodes", "-o", "json"])
+        if let Ok(found) = kubectl.run_json(&["--request-timeout=5s", "get", "--raw", "/api/v1/nodes"])
             && let Some(why) = no_room(spec, asked, found["items"].as_array().map_or(&[][..], Vec::as_slice))
         {
             return Err(PodsError::NoRoom(why));

@@ -191,8 +191,8 @@ impl Draft<'_> {
                     RefusalCode::Unsupported,
                     "NUMACTL_OPTION",
                     format!(
-                        "NUMACTL_OPTION={option}: pods without privileges choose no cores: --privileged allows it; 5 (reading 25) is \
-                         no policy"
+                        "NUMACTL_OPTION={option}: pods without privileges choose no cores: --privileged allows it; 5 \
+                         (reading 25) is no policy"
                     ),
                 ));
             }

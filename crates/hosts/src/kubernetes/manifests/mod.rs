@@ -7,7 +7,7 @@ mod pod;
 pub mod server;
 
 use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};
-use crate::kubernetes::manifests::server::Instance;
+use crate::kubernetes::manifests::server::{Instance, first_port, instance_ports};
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::fault::On;
 use dyno_config::experiment::kubernetes::{Kubernetes, Pods};
@@ -129,18 +129,6 @@ pub fn run_manifests(
         port,
         warnings,
     })
-}
-
-/// Port of the servers in pods: that of the experiment, or the kind's usual one.
-fn first_port(server: &ServerSpec) -> u16 {
-    server.port.unwrap_or(server.kind.server_rules().port())
-}
-
-/// The port of each instance. On the network of their node each has its own, as servers of one host have.
-pub(super) fn instance_ports(server: &ServerSpec, asked: &Kubernetes) -> Vec<u16> {
-    let first = first_port(server);
-    let own = |instance: u32| if asked.servers.privileged { instance as u16 } else { 0 };
-    (0..server.instances).map(|instance| first.saturating_add(own(instance))).collect()
 }
 
 /// Pods that wait for a controller. The Job ends well when none has spoken for a while, and is then deleted with all it owns.

@@ -98,8 +98,8 @@ pub(super) fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String
                 rules.insert("requiredDuringSchedulingIgnoredDuringExecution".into(), json!([term]));
             }
             if chosen["app.kubernetes.io/component"] == "worker" {
-                // Clients that take the cores of servers measure themselves: other nodes come first. Servers of any run are meant,
-                // since those that stay belong to another one.
+                // Clients that take the cores of servers measure themselves: other nodes come first. Servers of any run are
+                // meant, since those that stay belong to another one.
                 let servers =
                     json!({"app.kubernetes.io/part-of": "dyno", "app.kubernetes.io/component": "server"});
                 let term = json!({"labelSelector": {"matchLabels": servers}, "topologyKey": NODE});

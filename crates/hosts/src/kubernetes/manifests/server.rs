@@ -1,6 +1,5 @@
 //! Objects of one instance of the servers: a StatefulSet for processes that are there for the same, and how they are reached.
 
-use crate::kubernetes::manifests::instance_ports;
 use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};
 use crate::kubernetes::place::SCRIPT;
 use crate::kubernetes::volumes;
@@ -49,6 +48,18 @@ struct Set {
     asked: bool,
     told: ContainerConfig,
     replicas: u32,
+}
+
+/// Port of the servers in pods: that of the experiment, or the kind's usual one.
+pub(super) fn first_port(server: &ServerSpec) -> u16 {
+    server.port.unwrap_or(server.kind.server_rules().port())
+}
+
+/// The port of each instance. On the network of their node each has its own, as servers of one host have.
+pub(super) fn instance_ports(server: &ServerSpec, asked: &Kubernetes) -> Vec<u16> {
+    let first = first_port(server);
+    let own = |instance: u32| if asked.servers.privileged { instance as u16 } else { 0 };
+    (0..server.instances).map(|instance| first.saturating_add(own(instance))).collect()
 }
 
 /// What a container beside the server gets: a little of each resource that the server names, so that a pod whose requests are
@@ -302,7 +313,8 @@ impl Instance<'_> {
             let mut own = container("tend", command, mounts);
             own["resources"] = small(&asked.servers);
             // The server begins with the settings.
-            own["startupProbe"] = json!({"exec": {"command": ["dyno", "tend", "--ready"]}, "periodSeconds": 1, "failureThreshold": 60});
+            let ready = json!({"command": ["dyno", "tend", "--ready"]});
+            own["startupProbe"] = json!({"exec": ready, "periodSeconds": 1, "failureThreshold": 60});
             // The kubelet ends it after the server.
             own["restartPolicy"] = "Always".into();
             all.push(own);
