@@ -218,3 +218,32 @@ pub fn workers_keep_off_servers(cluster: &Cluster) {
     );
     cluster.assert_nothing_left(Duration::from_secs(30));
 }
+
+/// The node of both workers is cut off for twice the time after which they are given up. The run says so once, what was recorded
+/// until then is there, what the pods have said has come home, and nothing is left once the node is back.
+pub fn a_node_that_is_cut_off(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let on = |node: &str| format!("{{node_selector: {{kubernetes.io/hostname: {node}}}}}");
+    let keys = format!("  worker_pods: 2\n  servers: {}\n  workers: {}\n", on("node0"), on("node1"));
+    let phases = "connections: 8, rate: 500, duration: 60s, warmup: 0s";
+    std::fs::write(dyno.path("e.yaml"), cluster.experiment("bench", "{kind: redis}", &keys, phases)).unwrap();
+    let child = dyno.start(&["run", "e.yaml", "--out", "cut", "--quiet"]);
+    dyno.await_phase("cut/runs/cell0001-rep01", "measure");
+    cluster.node("cut", 1);
+    std::thread::sleep(Duration::from_secs(20));
+    cluster.node("mend", 1);
+    let output = child.wait_with_output().unwrap();
+    assert_exit(&output, &[5]);
+    let (dir, record) = record(&dyno, "cut");
+    let words = record["words"].as_str().unwrap();
+    assert!(words.contains("silent for 10 s"), "{words}");
+    assert_eq!(words.matches("was lost").count(), 1, "both are lost for one reason: {words}");
+    assert!(std::fs::metadata(dir.join("intervals.jsonl")).unwrap().len() > 0, "what was recorded is kept");
+    let home = std::fs::read_dir(dir.join("server")).unwrap().flatten();
+    let names: Vec<String> = home.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let log = names.iter().find(|name| name.ends_with("-s0-0.server.log.gz"));
+    let path = dir.join("server").join(log.unwrap_or_else(|| panic!("{names:?}")));
+    let read = std::process::Command::new("gzip").arg("-dc").arg(path).output().unwrap();
+    assert!(String::from_utf8_lossy(&read.stdout).contains("Ready to accept connections"), "{names:?}");
+    cluster.assert_nothing_left(Duration::from_secs(60));
+}
