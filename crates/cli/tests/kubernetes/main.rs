@@ -251,11 +251,13 @@ fn what_cannot_be_says_why(cluster: &Cluster) {
     let phases = "duration: 1s";
     let patience = "  patience: 6s\n";
     let nowhere = format!("{patience}  servers: {{node_selector: {{disk: none}}}}\n");
+    let later = format!("{nowhere}  autoscaled: true\n");
     let class = format!("{patience}  storage: {{class: no-such-class, size: 1GiB}}\n");
     let little = "  servers: {limits: {memory: 6Mi}}\n";
     for (name, namespace, image, more, expected) in [
         ("image", "bench", "localhost/nothing:1", "", "ErrImageNeverPull"),
-        ("node", "bench", "localhost/redis:7", nowhere.as_str(), "Unschedulable"),
+        ("node", "bench", "localhost/redis:7", nowhere.as_str(), "servers: no node takes them"),
+        ("later", "bench", "localhost/redis:7", later.as_str(), "Unschedulable"),
         ("class", "bench", "localhost/redis:7", class.as_str(), "\"no-such-class\" not found"),
         ("quota", "small", "localhost/redis:7", patience, "exceeded quota"),
         ("namespace", "nowhere", "localhost/redis:7", "", "namespaces \"nowhere\" not found"),
