@@ -67,10 +67,12 @@ pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Re
     )
 }
 
-/// Enters a journal that is about to be written, by its path, whose name no other user can guess.
+/// Enters a journal of objects in a cluster that is about to be written, by its path, whose name no other user can guess. In a
+/// pod it is of no host: a controller that was killed may go on in a pod elsewhere.
 pub fn enter_path(machine: &Machine, path: &Path) -> Result<(), LocalError> {
     forget_ended(machine);
-    let host = process::host(machine);
+    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let host = process::host(machine).filter(|_| !in_pod);
     write(machine, &number()?, &RegistryEntry { journal: behind_links(path), file: None, host })
 }
 

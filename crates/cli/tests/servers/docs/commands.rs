@@ -592,6 +592,11 @@ fn wsf() -> Vec<Row> {
             "kubernetes/main.rs",
             pods,
         ),
+        there(
+            "wsf 90read10update --backend kubernetes --privileged --set NUMACTL_OPTION=1 --kubernetes namespace=bench",
+            "kubernetes/nodes.rs",
+            "wsf_with_privileges",
+        ),
         here("wsf 90read10update --backend kubernetes --manifests manifests"),
     ]
 }
