@@ -302,7 +302,7 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), InvalidSetting> {
     if spec.server_lifetime == Lifetime::Shared {
         return Err(InvalidSetting::new("server_lifetime", "servers in pods live for a run: expected run"));
     }
-    if !spec.host.is_nothing() && !(kubernetes.servers.privileged && spec.server.is_some()) {
+    if !(spec.host.is_nothing() || kubernetes.servers.privileged && spec.server.is_some()) {
         return Err(InvalidSetting::new(
             "host",
             "settings of nodes take privileged servers: expected kubernetes.servers.privileged: true",
