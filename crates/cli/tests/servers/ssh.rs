@@ -111,6 +111,29 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     assert_eq!(left, Vec::<String>::new(), "only the program stays");
 }
 
+/// Settings in `host` are those of the servers' host: changed before they start, and put back when they have ended.
+#[test]
+fn settings_of_the_servers_host_hold_as_long_as_they_run() {
+    const SETTING: &str = "/proc/sys/vm/swappiness";
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    let read = || std::fs::read_to_string(SETTING).unwrap().trim().to_owned();
+    let before = read();
+    if std::fs::write(SETTING, &before).is_err() {
+        return skip_because("settings of hosts over ssh", "vm.swappiness cannot be written");
+    }
+    let other = if before == "59" { "58" } else { "59" };
+    let dyno = Dyno::new();
+    let more = format!(
+        "host: {{swappiness: {other}}}\nphases: {{measure: {{connections: 4, rate: 500, duration: 3s, warmup: 0s}}}}\n"
+    );
+    std::fs::write(dyno.path("e.yaml"), experiment(&lab, &more)).unwrap();
+    let child = dyno.start(&["run", "e.yaml", "--out", "far", "--quiet"]);
+    dyno.await_phase("far/runs/cell0001-rep01", "measure");
+    let during = read();
+    dyno.assert_ran(&child.wait_with_output().unwrap());
+    assert_eq!((during.as_str(), read()), (other, before));
+}
+
 /// A server that dyno has not started: its host is watched where the file names it, and unknown where it does not.
 #[test]
 fn the_host_of_a_target_is_watched_where_it_is_named() {
