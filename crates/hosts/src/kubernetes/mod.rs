@@ -2,9 +2,11 @@
 //!
 //! `manifests` says what is made, `kubectl` speaks to the cluster, `pods` reads what becomes of it, `run_pods` starts the pods
 //! of a run, `fit` says beforehand which cannot have a node, `place` has privileged ones choose cores of theirs, `collect` keeps
-//! what they have said, `pod_status` tells what runs. Everything belongs to the workers' Job. It ends by itself when no controller speaks
-//! to its pods any more, and then takes all with it: a controller that is killed leaves nothing for long, but where it was killed
-//! while workers wait for servers to have their nodes. Then `dyno stop` removes it.
+//! what they have said, `pod_status` tells what runs.
+//!
+//! Everything belongs to the workers' Job. It ends by itself when no controller speaks to its pods any more, and then takes all
+//! with it: a controller that is killed leaves nothing for long. Where it was killed while workers wait for servers to have
+//! their nodes, `dyno stop` removes the Job.
 
 mod collect;
 pub mod error;
