@@ -1,7 +1,7 @@
 //! Things that a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use crate::check::placed;
-use dyno_config::experiment::traces::Trace;
+use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_config::experiment::{Experiment, MatrixCell};
 use dyno_config::server::placement::{Placement, Policy};
 use dyno_config::server::{IfNotPermitted, ServerSpec};
@@ -217,7 +217,9 @@ pub fn missing_engines(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingPr
         let server = server_here(spec).filter(|server| server.kind.server_rules().has_engines())?;
         let (engine, program) = (server.engine.as_ref()?, find_program(server, machine).ok()?);
         // It is reported already, and need not be started for that.
-        if absent_in_version(spec, machine, &mut versions).is_some() {
+        if absent_in_version(spec, machine, &mut versions).is_some()
+            || lacks_beside_server(spec, machine).is_some()
+        {
             return None;
         }
         let trial =
@@ -254,7 +256,9 @@ fn lacks_beside_server(spec: &Experiment, machine: &Machine) -> Option<String> {
     let tracer = || {
         let program = |trace: &Trace| trace.command.first().cloned();
         let is_absent = |program: &String| !program.contains('/') && machine.find_program(program).is_none();
-        let program = spec.traces.iter().filter_map(program).find(is_absent)?;
+        // Whether there is anything to load is not known here.
+        let traces = spec.traces.iter().filter(|trace| trace.phase != TracedPhase::Load);
+        let program = traces.filter_map(program).find(is_absent)?;
         Some(format!("{program} is not installed: traces need it"))
     };
     server.or_else(client).or_else(tracer)

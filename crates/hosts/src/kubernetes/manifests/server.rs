@@ -66,7 +66,7 @@ pub(super) fn instance_ports(server: &ServerSpec, asked: &Kubernetes) -> Vec<u16
 /// its limits stays one.
 fn small(servers: &Pods) -> Value {
     let of = |all: &BTreeMap<String, Quantity>| -> Value {
-        let little = [("cpu", "10m"), ("memory", "64Mi"), ("ephemeral-storage", "64Mi")];
+        let little = [("cpu", "100m"), ("memory", "64Mi"), ("ephemeral-storage", "64Mi")];
         let named = little.into_iter().filter(|(name, _)| all.contains_key(*name));
         named.map(|(name, quantity)| (name.to_owned(), Value::from(quantity))).collect::<Map<_, _>>().into()
     };
@@ -314,7 +314,8 @@ impl Instance<'_> {
             own["resources"] = small(&asked.servers);
             // The server begins with the settings.
             let ready = json!({"command": ["dyno", "tend", "--ready"]});
-            own["startupProbe"] = json!({"exec": ready, "periodSeconds": 1, "failureThreshold": 60});
+            own["startupProbe"] =
+                json!({"exec": ready, "timeoutSeconds": 10, "failureThreshold": 60, "periodSeconds": 1});
             // The kubelet ends it after the server.
             own["restartPolicy"] = "Always".into();
             all.push(own);
