@@ -17,7 +17,8 @@ use dyno_config::tree::Node;
 use dyno_databases::registry;
 use dyno_db::target::Target;
 use dyno_engine::{Pacing, affinity, every_nth};
-use dyno_hosts::protocol::worker::{Assignment, LEASE_MS};
+use dyno_hosts::protocol::silence::LEASE;
+use dyno_hosts::protocol::worker::Assignment;
 use dyno_hosts::remote::worker::pool::WorkerPool;
 use dyno_hosts::remote::worker::spawn::{Start, WorkerSpec};
 use dyno_hosts::servers::launch::Confinement;
@@ -405,7 +406,7 @@ impl<'a> RunContext<'a> {
                     cores,
                     local,
                     spin,
-                    lease_ms: LEASE_MS,
+                    lease_ms: LEASE.as_millis() as u64,
                 };
                 specs.push(WorkerSpec { start: Start::Here(command), assignment, log });
             }
@@ -433,7 +434,7 @@ impl<'a> RunContext<'a> {
                     cores: Vec::new(),
                     local: false,
                     spin: false,
-                    lease_ms: host.transport.lease_ms(),
+                    lease_ms: LEASE.as_millis() as u64,
                 };
                 let start = Start::There { transport: host.transport.clone(), program: host.program.clone() };
                 specs.push(WorkerSpec { start, assignment, log });

@@ -75,6 +75,10 @@ pub struct PhaseHost {
     /// Seconds from the beginning of the first worker of all to that of the last one there, by the clocks as they are known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub late_s: Option<f64>,
+    /// The longest time in which workers there heard nothing of their controller, seconds, if it was noteworthy: they went on by
+    /// themselves.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unheard_s: Option<f64>,
 }
 
 impl PhaseHost {

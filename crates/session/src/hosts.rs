@@ -22,6 +22,8 @@ pub struct SeenByWorker {
     pub late_s: Option<f64>,
     /// Shares of its host's CPU time that were busy and that were stolen, 0 to 1.
     pub busy_and_steal: Option<(f64, f64)>,
+    /// The longest time in which it heard nothing of its controller, seconds, if it was noteworthy.
+    pub unheard_s: Option<f64>,
 }
 
 /// A host that takes part, and who tells what of it.
@@ -89,6 +91,7 @@ impl SeenOfHosts<'_> {
         host.cores = cpu.map(|cpu| cpu.cores).or(host.cores);
         host.shaped = self.shaped.clone().filter(|_| host.local && host.role.is_client());
         host.late_s = workers.iter().filter_map(|worker| worker.late_s).reduce(f64::max);
+        host.unheard_s = workers.iter().filter_map(|worker| worker.unheard_s).reduce(f64::max);
         host.others = match (&plan.own, &plan.agent) {
             (Some(groups), _) => recorded.zip(cpu).and_then(|((recording, from, to), cpu)| {
                 let own = groups.iter().map(|group| cores_used(recording, group, from, to));
@@ -165,12 +168,16 @@ mod tests {
     #[test]
     fn agents_name_other_programs_and_workers_tell_of_their_hosts() {
         let plan = HostPlan { workers: vec![0, 2], agent: Some("pod-1".into()), ..HostPlan::default() };
-        let worker = |late_s, share| SeenByWorker { late_s: Some(late_s), busy_and_steal: share };
+        let worker = |late_s, share| SeenByWorker {
+            late_s: Some(late_s),
+            busy_and_steal: share,
+            unheard_s: (late_s > 0.0).then_some(60.0 + late_s),
+        };
         let workers = [worker(0.0, None), worker(9.0, None), worker(0.16, Some((0.5, 0.25)))];
         let host = seen(&plan, &workers, true);
         assert_eq!(
-            (host.late_s, host.cpu_busy_share, host.cpu_steal_share),
-            (Some(0.16), Some(0.5), Some(0.25))
+            (host.late_s, host.cpu_busy_share, host.cpu_steal_share, host.unheard_s),
+            (Some(0.16), Some(0.5), Some(0.25), Some(60.16))
         );
         assert_eq!((host.cores, host.others_share()), (Some(4.0), Some(0.1875)));
         assert_eq!(host.others.unwrap().describe_programs(), "stress 0.75 cores");

@@ -1,6 +1,6 @@
 //! Checks of every host that takes part: CPU time that others take, busy clients, the clock, shared cores, a common begin.
 
-use super::checks::{CheckFinding, Checks, FIGURES, LATENCIES, TAIL};
+use super::checks::{CheckFinding, Checks, FIGURES, LATENCIES, RESOURCES, TAIL};
 use super::counts::keeps_rate;
 use super::evidence::Evidence;
 use dyno_rundir::schema::{Claim, HostRole, PhaseHost, Trust};
@@ -42,6 +42,9 @@ pub(crate) fn checks_of_placement(e: &Evidence<'_>, checks: &mut Checks) {
     checks.record_check("shared_cores", FIGURES, shared_cores(e));
     if e.phase.hosts.iter().any(|host| host.late_s.is_some()) {
         checks.record_check("start_skew", FIGURES, start_skew(e));
+    }
+    if e.phase.hosts.iter().any(|host| host.unheard_s.is_some()) {
+        checks.record_check("controller", RESOURCES, controller(e));
     }
 }
 
@@ -168,6 +171,18 @@ fn start_skew(e: &Evidence<'_>) -> CheckFinding {
         );
         (Trust::Suspect, text)
     })
+}
+
+/// Workers that hear nothing of their controller finish the phase, and what they measure is whole. What only the controller does
+/// stood still meanwhile: its monitors, faults, thresholds that end a run.
+fn controller(e: &Evidence<'_>) -> CheckFinding {
+    let (_, unheard_s) = worst(e, |host| host.unheard_s)?;
+    let text = format!(
+        "workers heard nothing of their controller for {unheard_s:.0} s and went on by themselves: the load is whole, but what this \
+         host alone does (its monitors, faults, thresholds that end a run) stood still; keep it awake, or let a controller run where \
+         the load is"
+    );
+    Some((Trust::Suspect, text))
 }
 
 /// A client's host without CPU time left, and its busy share. Load threads that spin use it up without being short of it.

@@ -115,6 +115,24 @@ fn workers_begin_within_a_hundredth_of_the_phase() {
 }
 
 #[test]
+fn a_controller_that_slept_leaves_the_figures_as_they_are() {
+    let text = reason("controller", "load", |host| host.unheard_s = Some(61.4)).unwrap();
+    assert!(text.starts_with("workers heard nothing of their controller for 61 s and went on"), "{text}");
+    let mut case = Case::usual_case();
+    let before = case.judge_case();
+    assert!(!before.checks.iter().any(|check| check == "controller"), "it was heard");
+    case.phase.hosts[0].unheard_s = Some(61.4);
+    let grade = |verdict: &dyno_rundir::schema::Verdict, name: &str| {
+        verdict.grades.iter().find(|grade| grade.claim == name).map(|grade| grade.trust)
+    };
+    let after = case.judge_case();
+    for claim in before.grades.iter().filter(|grade| grade.claim != "resources") {
+        assert_eq!(grade(&after, &claim.claim), Some(claim.trust), "{}", claim.claim);
+    }
+    assert_eq!(grade(&after, "resources"), SUSPECT);
+}
+
+#[test]
 fn a_client_on_the_servers_cores_is_told_with_its_host() {
     let text = reason("shared_cores", "db", |host| host.shared_cores = vec![0, 1]).unwrap();
     assert!(text.starts_with("servers and load share the cores 0, 1 of db, each slows"), "{text}");

@@ -1,6 +1,7 @@
 //! Whole runs on real servers, each started by its test on a free port of loopback or in a network namespace. What is not
 //! installed is skipped, and said.
 
+mod absent_controller;
 mod additions;
 mod adversity;
 mod ansible;

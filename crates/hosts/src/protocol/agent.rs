@@ -13,9 +13,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Time that an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
-pub const LEASE_MS: u64 = 10_000;
-
 /// Controller to agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

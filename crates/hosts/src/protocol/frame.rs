@@ -38,8 +38,8 @@ pub enum Frame<M> {
     Second(Box<Second>),
 }
 
-/// Writes one frame whole.
-pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::Result<()> {
+/// The bytes of a frame.
+pub fn encode_frame<M: Serialize>(frame: &Frame<&M>) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     match frame {
         Frame::Message(message) => {
@@ -58,7 +58,12 @@ pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::R
         return Err(io::Error::other(format!("a frame of {length} bytes: at most {FRAME_BYTES}")));
     }
     bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    to.write_all(&bytes)?;
+    Ok(bytes)
+}
+
+/// Writes one frame whole.
+pub fn write_frame<M: Serialize>(to: &mut dyn Write, frame: &Frame<&M>) -> io::Result<()> {
+    to.write_all(&encode_frame(frame)?)?;
     to.flush()
 }
 

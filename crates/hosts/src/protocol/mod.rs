@@ -3,5 +3,7 @@
 pub mod agent;
 pub mod frame;
 pub mod offset;
+pub mod outbox;
 pub mod service;
+pub mod silence;
 pub mod worker;

@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 11;
-
-/// Time that a worker goes on without a word, milliseconds.
-pub const LEASE_MS: u64 = 1_000;
+pub const PROTOCOL: u32 = 12;
 
 /// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,6 +212,9 @@ pub struct PhaseDone {
     /// CPU time of its whole host in the measured phase; `None` where the host does not tell it.
     #[serde(default)]
     pub host_cpu: Option<HostCpuShare>,
+    /// The longest time in which it heard nothing of its controller, nanoseconds.
+    #[serde(default)]
+    pub unheard_ns: u64,
     /// Why it ended early, if it did.
     pub ended_early: Option<String>,
 }

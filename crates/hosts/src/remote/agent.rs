@@ -1,7 +1,9 @@
 //! The agent: does on this host what a controller elsewhere asks for, and ends with its pipe.
 
-use crate::protocol::agent::{FromHost, LEASE_MS, ToHost};
+use crate::protocol::agent::{FromHost, ToHost};
 use crate::protocol::frame::{Frame, FrameError, read_frame, write_frame};
+use crate::protocol::outbox::Outbox;
+use crate::protocol::silence::{GONE, LEASE, Silence};
 use crate::protocol::worker::PROTOCOL;
 use crate::servers::needs::version_of;
 use crate::servers::server::fault_preparation::FaultPreparation;
@@ -25,7 +27,6 @@ use dyno_monitor::{
 use dyno_rundir::log::{self, TargetFilter};
 use dyno_rundir::schema::Environment;
 use dyno_session::watch::sources::{DeclaredProcess, watch_all};
-use dyno_types::sync::held;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -36,19 +37,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-type SharedOutput = Arc<Mutex<dyn Write + Send>>;
+/// Time that what was said last may take to go out.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Says a word, after what the log holds by now.
-fn say(output: &SharedOutput, word: &FromHost) -> io::Result<()> {
-    let mut output = held(output);
-    for record in log::take_waiting() {
-        write_frame(&mut *output, &Frame::Message(&FromHost::Log(Box::new(record))))?;
-    }
-    write_frame(&mut *output, &Frame::Message(word))
+fn say(output: &Outbox, word: &FromHost) -> io::Result<()> {
+    let records = log::take_waiting().into_iter().map(|record| FromHost::Log(Box::new(record)));
+    let records: Vec<FromHost> = records.collect();
+    output.send_all(records.iter().chain([word]).map(Frame::Message))
 }
 
 /// Passes on what monitors read.
-struct SampleForwarder(SharedOutput);
+struct SampleForwarder(Outbox);
 
 impl SampleSink for SampleForwarder {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
@@ -89,7 +89,7 @@ impl OtherPrograms {
 /// State of an agent: servers, monitors and journals that it has for its controller.
 struct Host {
     work_dir: PathBuf,
-    output: SharedOutput,
+    output: Outbox,
     control: Arc<Control>,
     server: Option<Server>,
     /// True if a copy of loaded data is asked for.
@@ -107,7 +107,7 @@ struct Host {
 /// below `directory`, which goes with them; what an agent that was killed has left there is undone first.
 pub fn serve_agent(
     mut input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    mut output: impl Write + Send + 'static,
     directory: &Path,
     environment: Environment,
 ) -> Result<(), FrameError> {
@@ -116,11 +116,10 @@ pub fn serve_agent(
     };
     // The controller has read them.
     log::set_filters(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
-    let output: SharedOutput = Arc::new(Mutex::new(output));
     let dyno = env!("CARGO_PKG_VERSION").into();
     // The greeting comes first, before what the log holds.
     let hello = FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) };
-    write_frame(&mut *held(&output), &Frame::Message(&hello))?;
+    write_frame(&mut output, &Frame::Message(&hello))?;
     if protocol != PROTOCOL {
         let text =
             format!("the controller speaks protocol {protocol}, this host {PROTOCOL}: use the same dyno");
@@ -140,9 +139,10 @@ pub fn serve_agent(
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
     let work_dir = directory.join(format!("{}{}", own_folders(), std::process::id()));
+    let output = Outbox::start(output)?;
     let mut host = Host {
         work_dir,
-        output,
+        output: output.clone(),
         control,
         server: None,
         keeps: false,
@@ -153,6 +153,7 @@ pub fn serve_agent(
     };
     host.serve(&told, &heard, &closed);
     host.end();
+    output.close(LAST_WORDS);
     Ok(())
 }
 
@@ -268,9 +269,11 @@ fn file(path: &Path, source: io::Error) -> AgentError {
 
 impl Host {
     fn serve(&mut self, told: &Receiver<ToHost>, heard: &AtomicU64, closed: &AtomicBool) {
+        let mut silence = Silence::starting(heard.load(Ordering::Relaxed));
         while !closed.load(Ordering::Relaxed) {
-            let silent_ns = monotonic_ns().saturating_sub(heard.load(Ordering::Relaxed));
-            if silent_ns > LEASE_MS * 1_000_000 {
+            let silent_ns = silence.look(heard.load(Ordering::Relaxed), monotonic_ns());
+            // Servers outlive the load, which ends with the lease.
+            if u128::from(silent_ns) > (GONE * LEASE).as_nanos() {
                 tracing::error!(silent_ns, "the controller is silent: this agent ends");
                 return;
             }

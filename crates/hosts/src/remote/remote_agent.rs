@@ -4,6 +4,7 @@ use crate::protocol::agent::{FromHost, ToHost};
 use crate::protocol::frame::{Frame, read_frame, write_frame};
 use crate::protocol::offset::{Offset, quickest_offset};
 use crate::protocol::service::Service;
+use crate::protocol::silence::Waiting;
 use crate::protocol::worker::PROTOCOL;
 use crate::remote::channel::{Channel, ProgramInput, Running};
 use crate::remote::records::RemoteLogRecords;
@@ -216,9 +217,9 @@ impl RemoteAgent {
             // An agent that is gone shows at the other end.
             let _ = write_frame(pipe, &Frame::Message(word));
         }
-        let end = Instant::now() + patience;
+        let mut waiting = Waiting::starting(patience);
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = waiting.left();
             match self.told.recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok(FromHost::Failed(words)) => return Err(self.host.failed(words)),
                 Ok(answer) => return Ok(answer),

@@ -36,14 +36,14 @@ pub enum RemoteError {
     },
 }
 
-/// Options that every call has: no user is there to answer questions, a connection that is cut is noticed in seconds, and none
-/// stays behind for others (one that is there already is used).
+/// Options that every call has: no user is there to answer questions, a connection lasts as long as the lease of those at its other
+/// end (`silence::LEASE`: 18 times 5 s), and none stays behind for others (one that is there already is used).
 const OPTIONS: [&str; 9] = [
     "-oControlMaster=no",
     "-oBatchMode=yes",
     "-oConnectTimeout=10",
-    "-oServerAliveInterval=1",
-    "-oServerAliveCountMax=3",
+    "-oServerAliveInterval=5",
+    "-oServerAliveCountMax=18",
     "-oForwardX11=no",
     "-oForwardAgent=no",
     "-oClearAllForwardings=yes",

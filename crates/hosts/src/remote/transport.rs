@@ -60,14 +60,6 @@ impl Transport {
         }
     }
 
-    /// Time that a worker there goes on without a word, milliseconds: what goes through an API server may be late.
-    pub fn lease_ms(&self) -> u64 {
-        match self {
-            Transport::Ssh(_) => crate::protocol::worker::LEASE_MS,
-            Transport::Pod(_) => 3 * crate::protocol::worker::LEASE_MS,
-        }
-    }
-
     /// Why a program there was lost, by what is in its log and how it has ended.
     pub(crate) fn lost(&self, log: &Path, ended: Option<&str>) -> String {
         let text = bounded::end_of(log, LOG_END_BYTES).unwrap_or_default();

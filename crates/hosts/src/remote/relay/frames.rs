@@ -18,7 +18,7 @@ pub(super) const TAG_BYTES: usize = 16;
 pub(super) const PIECE: usize = MESSAGE_BYTES - TAG_BYTES - 1;
 /// Longest frame with its head.
 pub(super) const FRAME_BYTES: usize = PIECE + 64;
-/// Time that a hub, or a connection between pods, goes on without a word.
+/// Time that a connection between pods goes on without a word.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 /// Time between two signs of life of hub and pods.
 pub(super) const ALIVE: Duration = Duration::from_secs(1);

@@ -1,6 +1,7 @@
 //! The hub, in one pod of a run: opens connections to all pods, and carries what the controller and they say to each other.
 
 use crate::protocol::service::Service;
+use crate::protocol::silence::{GONE, LEASE, Silence};
 use crate::remote::relay::frames::{
     ALIVE, ChannelPiece, Kind, Open, PIECE, SILENCE, greeted, hello, read, write,
 };
@@ -46,7 +47,8 @@ struct Hub {
     heard_ns: AtomicU64,
 }
 
-/// Serves one controller until it closes the pipe or is silent for too long; then all connections end.
+/// Serves one controller until it closes the pipe or is silent for longer than workers wait for it; then all connections end. A
+/// controller that takes nothing for a while holds up what pods say: they keep it until then.
 pub fn serve_hub(
     mut input: impl Read + Send + 'static,
     mut output: impl Write + Send + 'static,
@@ -64,6 +66,7 @@ pub fn serve_hub(
     let own = hub.clone();
     let listen = move || drop(over.send(own.listen(&mut input)));
     std::thread::Builder::new().name("input".into()).spawn(listen)?;
+    let mut silence = Silence::starting(hub.heard_ns.load(Ordering::Relaxed));
     loop {
         match ended.recv_timeout(ALIVE) {
             Ok(how) => {
@@ -73,10 +76,11 @@ pub fn serve_hub(
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let silent_ns = monotonic_ns().saturating_sub(hub.heard_ns.load(Ordering::Relaxed));
-        if u128::from(silent_ns) > SILENCE.as_nanos() {
+        let silent_ns = silence.look(hub.heard_ns.load(Ordering::Relaxed), monotonic_ns());
+        if u128::from(silent_ns) > (GONE * LEASE).as_nanos() {
             break;
         }
+        hub.keep_pods();
         // Where pieces wait, the controller hears enough.
         let _ = hub.back.try_send(ChannelPiece { channel: 0, kind: Kind::Alive, bytes: Vec::new() });
     }
@@ -210,6 +214,17 @@ impl Hub {
         };
         if given_up {
             channels.remove(&piece.channel);
+        }
+    }
+
+    /// A sign of life for every pod: the way to it is whole, whatever the controller does.
+    fn keep_pods(&self) {
+        for channel in self.channels().values_mut() {
+            if let Pod::There(sealer) = &mut channel.pod
+                && sealer.send(Kind::Alive, &[]).is_err()
+            {
+                sealer.shut();
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The pods' end: listens on the pod network and starts programs for holders of the token.
 
 use crate::protocol::service::Service;
+use crate::protocol::silence::{GONE, LEASE};
 use crate::remote::relay::frames::{ALIVE, Kind, PIECE, SILENCE};
 use crate::remote::relay::seal::{Opener, SealError, Sealer, Side, meet};
 use dyno_types::child;
@@ -143,7 +144,8 @@ type Back = Arc<Mutex<Sealer>>;
 
 /// One connection: one program.
 fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> Result<(), SealError> {
-    stream.set_write_timeout(Some(SILENCE))?;
+    // The hub takes nothing while the controller does not; its signs of life show that it is there.
+    stream.set_write_timeout(Some(GONE * LEASE))?;
     let until = Instant::now() + door.knock;
     let (mut sealer, mut opener) = meet(stream, &door.token, Side::Pod, Some(until))?;
     let (kind, bytes) = opener.receive()?;

@@ -291,8 +291,8 @@ fn what_was_queued_and_does_not_succeed_does_not_count_as_sent() {
 
 /// The measured job of a worker that may spin.
 fn job(text: &str, stage: Stage, number: usize) -> Result<Job, Refused> {
-    let (mut output, (_tell, told)) = (Vec::new(), channel());
-    let (output, shared) = (Mutex::new(&mut output), Arc::new(ServeState::new()));
+    let (output, (_tell, told)) = (Outbox::start(Vec::new()).unwrap(), channel());
+    let shared = Arc::new(ServeState::new());
     let worker = WorkerLoop { output, shared, told, read_work: &work::read };
     let assignment = Assignment { spin: true, ..assignment(text, number, 2, 60_000) };
     let Ok((_, place)) = worker.assign(assignment) else { panic!("{text}") };

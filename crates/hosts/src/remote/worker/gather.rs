@@ -79,6 +79,7 @@ impl WorkerPool {
                         worker = worker + 1,
                         elapsed_ns = ended.elapsed_ns,
                         late_ns = ended.late_ns,
+                        unheard_ns = ended.unheard_ns,
                         early = ended.ended_early.as_deref().unwrap_or("no"),
                         "a worker has ended its phase"
                     );
@@ -91,6 +92,7 @@ impl WorkerPool {
                     let began_ns = ended.epoch_ns + ended.late_ns;
                     self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
                     *held(&self.members[worker].host_cpu) = ended.host_cpu;
+                    self.members[worker].unheard_ns.store(ended.unheard_ns, Ordering::Relaxed);
                     done[worker] = Some(PhaseDone { epoch_ns, ..ended });
                     open.retain(|other| *other != worker);
                 }

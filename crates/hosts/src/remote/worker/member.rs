@@ -33,4 +33,6 @@ pub(super) struct PoolMember {
     pub(super) on: OnceLock<(WorkerHost, Vec<usize>)>,
     /// CPU time of its host in the last phase.
     pub(super) host_cpu: Mutex<Option<HostCpuShare>>,
+    /// The longest time in which it heard nothing of this end in the last phase, nanoseconds.
+    pub(super) unheard_ns: AtomicU64,
 }

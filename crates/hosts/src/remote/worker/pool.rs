@@ -1,6 +1,7 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
 use crate::protocol::frame::{Frame, write_frame};
+use crate::protocol::silence::{NOTED, Waiting};
 use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
 use crate::remote::worker::cut_short::CutShort;
 use crate::remote::worker::member::{PoolMember, WorkerEvent};
@@ -205,14 +206,14 @@ impl WorkerPool {
         what: &str,
         is: impl Fn(&FromWorker) -> bool,
     ) -> Result<Vec<(usize, FromWorker)>, WorkerPoolError> {
-        let end = Instant::now() + patience;
+        let mut waiting = Waiting::starting(patience);
         let told = held(&self.told);
         let mut answers: Vec<(usize, FromWorker)> = Vec::new();
         while answers.len() < workers.len() {
             if control.is_stopping() {
                 return Err(WorkerPoolError::Worker("interrupted".into()));
             }
-            let left = end.saturating_duration_since(Instant::now());
+            let left = waiting.left();
             match told.recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok((worker, WorkerEvent::Message(word))) if is(&word) => answers.push((worker, word)),
                 Ok((worker, WorkerEvent::Message(FromWorker::Hello { pid, dyno, .. }))) => {
@@ -289,6 +290,7 @@ impl WorkerPool {
         self.members.iter().for_each(|member| {
             member.began_ns.store(0, Ordering::Relaxed);
             *held(&member.host_cpu) = None;
+            member.unheard_ns.store(0, Ordering::Relaxed);
         });
         let widest_ns = self.ask_clocks(control)?;
         tracing::info!(phase = stage.name(), workers = active.len(), "workers connect their users");
@@ -298,7 +300,7 @@ impl WorkerPool {
             let prepared = prepared[self.members[*worker].instance].clone();
             self.say(*worker, &ToWorker::Start { stage, prepared });
         }
-        let end = Instant::now() + CONNECT;
+        let mut waiting = Waiting::starting(CONNECT);
         let mut connected = 0;
         while connected < active.len() {
             let told = held(&self.told).recv_timeout(Duration::from_millis(50));
@@ -323,7 +325,7 @@ impl WorkerPool {
                     self.say_all(&ToWorker::Abort);
                     return Ok(false);
                 }
-                _ if Instant::now() > end => {
+                _ if waiting.left().is_zero() => {
                     self.say_all(&ToWorker::Abort);
                     let text = format!("a worker did not connect its users within {} s", CONNECT.as_secs());
                     return Err(WorkerPoolError::Unreachable(text));
@@ -424,6 +426,9 @@ impl LoadGenerator for WorkerPool {
                 .filter(|_| self.members.len() > 1)
                 .map(|(own, first)| (own - first) as f64 / 1e9),
             busy_and_steal: held(&member.host_cpu).map(|cpu| (cpu.busy, cpu.steal)),
+            unheard_s: Some(Duration::from_nanos(member.unheard_ns.load(Ordering::Relaxed)))
+                .filter(|unheard| *unheard > NOTED)
+                .map(|unheard| unheard.as_secs_f64()),
         };
         self.members.iter().zip(&begun).map(seen).collect()
     }

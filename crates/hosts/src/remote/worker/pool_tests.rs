@@ -80,6 +80,7 @@ impl Rehearsal {
                 began_ns: AtomicU64::new(0),
                 on: OnceLock::new(),
                 host_cpu: Mutex::default(),
+                unheard_ns: AtomicU64::new(0),
             }
         };
         let pool = WorkerPool {

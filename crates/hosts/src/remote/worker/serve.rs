@@ -4,6 +4,8 @@
 //! caller's thread opens the target and runs phases.
 
 use crate::protocol::frame::{Frame, FrameError, read_frame, write_frame};
+use crate::protocol::outbox::Outbox;
+use crate::protocol::silence::{GONE, Silence};
 use crate::protocol::worker::{
     Assignment, FromWorker, HostCpuShare, PROTOCOL, PhaseDone, Stage, ToWorker, WorkerHost,
 };
@@ -100,6 +102,8 @@ struct ServeState {
     lease_ns: AtomicU64,
     /// True if the lease has run out.
     lapsed: AtomicBool,
+    /// The controller's longest silence in the phase under way, nanoseconds.
+    longest_silence_ns: AtomicU64,
     phase: Mutex<RunningPhase>,
     /// Set once the pipe has closed.
     closed: AtomicBool,
@@ -111,6 +115,7 @@ impl ServeState {
             heard_ns: AtomicU64::new(monotonic_ns()),
             lease_ns: AtomicU64::new(u64::MAX),
             lapsed: AtomicBool::new(false),
+            longest_silence_ns: AtomicU64::new(0),
             phase: Mutex::default(),
             closed: AtomicBool::new(false),
         }
@@ -137,10 +142,13 @@ pub(super) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
+/// Time that what was said last may take to go out.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Serves one controller until it says goodbye or closes the pipe. `output` must be a stream that nothing else writes to.
 pub fn serve_controller(
     mut input: impl Read + Send + 'static,
-    mut output: impl Write + Send,
+    mut output: impl Write + Send + 'static,
     read_work: ReadWork<'_>,
 ) -> Result<(), FrameError> {
     greet(&mut input, &mut output)?;
@@ -150,8 +158,10 @@ pub fn serve_controller(
     std::thread::Builder::new().name("pipe".into()).spawn(move || listen(input, &listening, &tell))?;
     let watching = shared.clone();
     std::thread::Builder::new().name("lease".into()).spawn(move || watch(&watching))?;
-    let mut worker = WorkerLoop { output: Mutex::new(&mut output), shared, told, read_work };
-    worker.run()
+    let output = Outbox::start(output)?;
+    let ended = WorkerLoop { output: output.clone(), shared, told, read_work }.run();
+    output.close(LAST_WORDS);
+    ended
 }
 
 /// The first words, on both sides.
@@ -205,20 +215,19 @@ fn listen(mut input: impl Read, shared: &ServeState, tell: &Sender<ToWorker>) {
     shared.phase().abort();
 }
 
-/// Leases without a word after which the controller is gone.
-const GONE: u64 = 20;
-
 /// Ends the load when the lease runs out, and the worker when its controller does not come back.
 fn watch(shared: &ServeState) {
+    let mut silence = Silence::starting(shared.heard_ns.load(Ordering::Relaxed));
     while !shared.closed.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
-        look_after(shared, monotonic_ns());
+        look_after(shared, &mut silence, monotonic_ns());
     }
 }
 
 /// Holds the lease against the clock.
-fn look_after(shared: &ServeState, now_ns: u64) {
-    let silent_ns = now_ns.saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
+fn look_after(shared: &ServeState, silence: &mut Silence, now_ns: u64) {
+    let silent_ns = silence.look(shared.heard_ns.load(Ordering::Relaxed), now_ns);
+    shared.longest_silence_ns.fetch_max(silent_ns, Ordering::Relaxed);
     let lease_ns = shared.lease_ns.load(Ordering::Relaxed);
     if silent_ns > lease_ns
         && let Some((control, _)) = &shared.phase().under_way
@@ -233,13 +242,13 @@ fn look_after(shared: &ServeState, now_ns: u64) {
         control.stop();
     }
     // A cut connection may never show as a closed pipe: a controller that was silent for that long does not come back.
-    if silent_ns / GONE > lease_ns {
+    if silent_ns / u64::from(GONE) > lease_ns {
         shared.closed.store(true, Ordering::Relaxed);
     }
 }
 
-struct WorkerLoop<'a, W: Write + Send> {
-    output: Mutex<&'a mut W>,
+struct WorkerLoop<'a> {
+    output: Outbox,
     shared: Arc<ServeState>,
     told: Receiver<ToWorker>,
     read_work: ReadWork<'a>,
@@ -263,7 +272,7 @@ struct AssignedTarget {
     cores: Vec<usize>,
 }
 
-impl<W: Write + Send> WorkerLoop<'_, W> {
+impl WorkerLoop<'_> {
     fn run(&mut self) -> Result<(), FrameError> {
         let mut assigned = None;
         loop {
@@ -357,6 +366,7 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
         let users = job.users;
         let threads = if assigned.opened.is_wire() { job.cores.len() } else { users };
         self.shared.lapsed.store(false, Ordering::Relaxed);
+        self.shared.longest_silence_ns.store(0, Ordering::Relaxed);
         tracing::info!(phase = stage.name(), users, threads, "connects its users");
         self.shared.enter(&control, &gate);
         let mut pipe = Ok(());
@@ -376,8 +386,7 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
             let applied = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
                 let lap = host_cpu.lap_times().filter(|_| !second.warmup);
                 lap.iter().for_each(|lap| measured.add_times(lap));
-                let mut output = pipes.lock().unwrap_or_else(PoisonError::into_inner);
-                let written = write_frame::<FromWorker>(*output, &Frame::Second(Box::new(second)));
+                let written = pipes.send::<FromWorker>(Frame::Second(Box::new(second)));
                 if written.is_err() {
                     control.abort_run();
                     pipe = written;
@@ -428,6 +437,7 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
             rest,
             host_cpu: (measured.total > 0)
                 .then(|| HostCpuShare { busy: measured.busy_share(), steal: measured.steal_share() }),
+            unheard_ns: self.shared.longest_silence_ns.load(Ordering::Relaxed),
             ended_early: lapsed.then(|| "the controller was silent for longer than the lease".into()),
         })
     }
@@ -457,18 +467,15 @@ impl<W: Write + Send> WorkerLoop<'_, W> {
 }
 
 /// Sends what the log holds by now.
-fn send_log<W: Write>(output: &Mutex<&mut W>) -> io::Result<()> {
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    let records = log::take_waiting().into_iter();
-    records
-        .map(|record| FromWorker::Log(Box::new(record)))
-        .try_for_each(|word| write_frame(*output, &Frame::Message(&word)))
+fn send_log(output: &Outbox) -> io::Result<()> {
+    let records = log::take_waiting().into_iter().map(|record| FromWorker::Log(Box::new(record)));
+    let records: Vec<FromWorker> = records.collect();
+    output.send_all(records.iter().map(Frame::Message))
 }
 
-fn say<W: Write>(output: &Mutex<&mut W>, message: &FromWorker) -> io::Result<()> {
+fn say(output: &Outbox, message: &FromWorker) -> io::Result<()> {
     send_log(output)?;
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    write_frame(*output, &Frame::Message(message))
+    output.send(Frame::Message(message))
 }
 
 fn early() -> WorkerFailure {
@@ -514,6 +521,7 @@ mod conversation;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::silence::LEASE;
 
     fn heard(words: &[ToWorker]) -> ServeState {
         let mut bytes = Vec::new();
@@ -552,11 +560,13 @@ mod tests {
         assert_eq!(begun(&mut phase), (false, false));
     }
 
-    /// A worker with a load under way, heard at 1 s with a lease of 1 s.
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A worker with a load under way, heard at 1 s.
     fn leased() -> (ServeState, Arc<Control>) {
         let (shared, control) = (ServeState::new(), Arc::new(Control::default()));
-        shared.heard_ns.store(1_000_000_000, Ordering::Relaxed);
-        shared.lease_ns.store(1_000_000_000, Ordering::Relaxed);
+        shared.heard_ns.store(SECOND, Ordering::Relaxed);
+        shared.lease_ns.store(LEASE.as_nanos() as u64, Ordering::Relaxed);
         shared.enter(&control, &Arc::new(Gate::default()));
         (shared, control)
     }
@@ -571,31 +581,43 @@ mod tests {
             )
         };
         let (shared, control) = leased();
-        look_after(&shared, 2_000_000_000);
-        assert_eq!(state(&shared, &control), (false, false, false));
-        look_after(&shared, 2_000_000_001);
+        let (mut silence, end_ns) = (Silence::starting(SECOND), SECOND + LEASE.as_nanos() as u64);
+        // Looks a second apart, up to this instant.
+        let mut look = |shared: &ServeState, from_ns: u64, to_ns: u64| {
+            (from_ns..to_ns)
+                .step_by(SECOND as usize)
+                .chain([to_ns])
+                .for_each(|now_ns| look_after(shared, &mut silence, now_ns));
+        };
+        look(&shared, SECOND, end_ns);
+        assert_eq!(state(&shared, &control), (false, false, false), "a minute of silence breaks nothing");
+        assert_eq!(shared.longest_silence_ns.load(Ordering::Relaxed), LEASE.as_nanos() as u64);
+        look(&shared, end_ns, end_ns + 1);
         assert_eq!(state(&shared, &control), (true, true, false), "it stops and can say why");
-        // Twenty leases later the controller does not come back.
-        look_after(&shared, 21_000_000_000);
+        // The same once more, and the controller does not come back.
+        let gone_ns = SECOND + 2 * LEASE.as_nanos() as u64;
+        look(&shared, end_ns + 1, gone_ns + 1);
         assert_eq!(state(&shared, &control), (true, true, false));
-        look_after(&shared, 21_000_000_020);
+        look(&shared, gone_ns + 1, gone_ns + 2);
         assert_eq!(state(&shared, &control), (true, true, true));
         // A word renews it.
         let (shared, control) = leased();
-        shared.heard_ns.store(1_900_000_000, Ordering::Relaxed);
-        look_after(&shared, 2_900_000_000);
+        shared.heard_ns.store(2 * SECOND, Ordering::Relaxed);
+        look(&shared, 2 * SECOND, end_ns + SECOND);
         assert_eq!(state(&shared, &control), (false, false, false));
-        look_after(&shared, 2_900_000_001);
+        look(&shared, end_ns + SECOND, end_ns + SECOND + 1);
         assert_eq!(state(&shared, &control), (true, true, false));
         // A load that another caller has stopped has not lost its controller.
         let (shared, control) = leased();
         control.stop();
-        look_after(&shared, 3_000_000_000);
+        shared.heard_ns.store(3 * SECOND, Ordering::Relaxed);
+        look(&shared, 3 * SECOND, end_ns + 3 * SECOND);
         assert!(!shared.lapsed.load(Ordering::Relaxed));
         // Between phases there is nothing to end.
         let (shared, control) = leased();
         shared.leave();
-        look_after(&shared, 3_000_000_000);
+        shared.heard_ns.store(4 * SECOND, Ordering::Relaxed);
+        look(&shared, 4 * SECOND, end_ns + 4 * SECOND);
         assert_eq!(state(&shared, &control), (false, false, false));
     }
 

@@ -121,5 +121,6 @@ pub(super) fn spawn(
         began_ns: AtomicU64::new(0),
         on: OnceLock::new(),
         host_cpu: Mutex::default(),
+        unheard_ns: AtomicU64::new(0),
     })
 }
