@@ -39,6 +39,7 @@ impl OneRun<'_> {
             dir: self.dir.strip_prefix(self.experiment_dir).unwrap_or(&self.dir).display().to_string(),
             status: RunStatus::Complete,
             unreachable: false,
+            out_of_reach: false,
             not_started: false,
             words: String::new(),
             trust: String::new(),
@@ -83,7 +84,9 @@ impl OneRun<'_> {
             Err(failed) => {
                 let unreachable = matches!(failed, Failed::Unreachable(_));
                 let not_started = matches!(failed, Failed::Server(_));
-                (self.failed(RunRecord { unreachable, not_started, ..record }, failed.to_string()), None)
+                let record =
+                    RunRecord { unreachable, not_started, out_of_reach: failed.is_out_of_reach(), ..record };
+                (self.failed(record, failed.to_string()), None)
             }
         }
     }
@@ -114,6 +117,8 @@ impl OneRun<'_> {
         let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
         let moved = !logs.is_dir();
         let found = |failed: Failed| match failed {
+            // How long it is waited for depends on what it is.
+            failed if failed.is_out_of_reach() => failed,
             Failed::Other(why) if moved => Failed::other(why.to_string().replace(&was, &is)),
             other => other,
         };

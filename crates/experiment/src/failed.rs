@@ -1,5 +1,6 @@
 //! Why a run was not made.
 
+use crate::outage::is_out_of_reach;
 use dyno_engine::RunError;
 use dyno_hosts::remote::ssh::RemoteError;
 use dyno_hosts::remote::worker::pool_error::WorkerPoolError;
@@ -27,6 +28,16 @@ impl Failed {
     /// There is no target.
     pub(super) fn unreachable(why: impl Into<Cause>) -> Self {
         Failed::Unreachable(why.into())
+    }
+
+    /// Returns whether it says that a cluster or a host cannot be reached now.
+    pub(super) fn is_out_of_reach(&self) -> bool {
+        match self {
+            Failed::Unreachable(why) | Failed::Server(why) | Failed::Other(why) => {
+                is_out_of_reach(why.as_ref())
+            }
+            Failed::Interrupted => false,
+        }
     }
 
     /// Any other error.

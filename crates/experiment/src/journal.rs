@@ -51,6 +51,9 @@ pub struct RunRecord {
     /// True if it failed because its target did not answer.
     #[serde(default)]
     pub unreachable: bool,
+    /// True if it failed because a cluster or a host could not be reached.
+    #[serde(skip)]
+    pub out_of_reach: bool,
     /// True if its server did not start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,

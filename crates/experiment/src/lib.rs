@@ -30,6 +30,7 @@ pub mod hosts;
 pub mod journal;
 pub mod leave;
 pub mod one;
+pub mod outage;
 pub mod participants;
 pub mod persistent_servers;
 pub mod persistent_target;
@@ -58,6 +59,7 @@ use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError, read_record};
 use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
+use crate::outage::Outage;
 use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{ExperimentPlan, MatrixCell, OnFailure, Strategy};
@@ -68,6 +70,7 @@ use dyno_rundir::{Again, files, log};
 use dyno_types::secret::MASK;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// End of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +126,7 @@ pub fn run_experiment(
         tuned.revert_settings().map_err(|e| LocalError::failed_step("host", e))?;
     }
     let hooks = &base.hooks;
+    let told = [&told[..], &ending_variables(&ending, &directory.ended)].concat();
     let done = hooks::run(
         "after_experiment",
         &hooks.after_experiment,
@@ -142,6 +146,27 @@ pub fn run_experiment(
     directory.note(Entry::End { status: status.into() })?;
     done?;
     Ok(ending)
+}
+
+/// Environment variables of the commands after an experiment: how it has ended, for those that tell people.
+fn ending_variables(
+    ending: &Result<ExperimentEnding, DirectoryError>,
+    ended: &[RunRecord],
+) -> Vec<(String, String)> {
+    let how = match ending {
+        Ok(ExperimentEnding::Complete) => "complete",
+        Ok(ExperimentEnding::Interrupted) => "interrupted",
+        Ok(ExperimentEnding::Stopped) => "stopped",
+        Err(_) => "failed",
+    };
+    let count = |is: &dyn Fn(&RunRecord) -> bool| ended.iter().filter(|run| is(run)).count().to_string();
+    vec![
+        ("DYNO_STATUS".into(), how.into()),
+        ("DYNO_RUNS".into(), ended.len().to_string()),
+        ("DYNO_RUNS_FAILED".into(), count(&|run| run.status == RunStatus::Failed)),
+        ("DYNO_RUNS_INVALID".into(), count(&|run| run.trust == "invalid")),
+        ("DYNO_RUNS_MISSED".into(), count(&|run| !run.passed)),
+    ]
 }
 
 /// Leaves what tunings have found so far in the directory.
@@ -164,6 +189,8 @@ fn all_runs(
     shared: &mut SharedServers,
     watcher: &mut dyn Watcher,
 ) -> Result<ExperimentEnding, DirectoryError> {
+    let reached = directory.ended.iter().any(|run| run.status == RunStatus::Complete);
+    let mut outage = Outage::new(Duration::from_nanos(plan.base.outage.0), reached);
     for planned in &plan.runs {
         let cell = &plan.cells[planned.cell];
         while let Some(point) = next_point(cell, planned.repetition, &directory.ended) {
@@ -171,7 +198,11 @@ fn all_runs(
                 return Ok(ExperimentEnding::Interrupted);
             }
             watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
-            let record = run(cell, &point, directory, (context, machine), shared, watcher)?;
+            let Some(record) =
+                run(cell, &point, directory, (context, machine, &mut outage), shared, watcher)?
+            else {
+                continue;
+            };
             match record.status {
                 RunStatus::Interrupted => return Ok(ExperimentEnding::Interrupted),
                 RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => {
@@ -184,14 +215,15 @@ fn all_runs(
     Ok(ExperimentEnding::Complete)
 }
 
+/// Makes one run; none where it is to be made again, because its hosts were out of reach.
 fn run(
     cell: &MatrixCell,
     point: &SearchPoint,
     directory: &mut Directory,
-    (context, machine): (&ExperimentContext<'_>, &Machine),
+    (context, machine, outage): (&ExperimentContext<'_>, &Machine, &mut Outage),
     shared: &mut SharedServers,
     watcher: &mut dyn Watcher,
-) -> Result<RunRecord, DirectoryError> {
+) -> Result<Option<RunRecord>, DirectoryError> {
     let dir = directory.run_directory(cell.number, point.repetition, &point.label);
     let experiment_dir = directory.path().to_owned();
     let shown = dir.strip_prefix(&experiment_dir).unwrap_or(&dir).display().to_string();
@@ -227,9 +259,15 @@ fn run(
     }
     // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
     let _ = log::end_run(&one.dir.with_extension("server"));
+    if outage.ends_in_another_attempt(&record, &context.control) {
+        // What it has left in the cluster would be in the way. What cannot be removed yet is met again by the next attempt.
+        let left = leftovers(&experiment_dir).pods;
+        left.iter().for_each(|journal| drop(clean_pods(&experiment_dir, journal)));
+        return Ok(None);
+    }
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());
-    Ok(record)
+    Ok(Some(record))
 }
 
 /// Returns the next point of a planned run that is still to be made.

@@ -182,6 +182,7 @@ pub(crate) mod tests {
             dir: String::new(),
             status: RunStatus::Complete,
             unreachable: false,
+            out_of_reach: false,
             not_started: false,
             words: String::new(),
             trust: "valid".into(),

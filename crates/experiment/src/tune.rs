@@ -232,6 +232,7 @@ mod tests {
                 dir: String::new(),
                 status: RunStatus::Complete,
                 unreachable: false,
+                out_of_reach: false,
                 not_started: false,
                 words: String::new(),
                 trust: "valid".into(),

@@ -108,6 +108,9 @@ pub struct Experiment {
     pub window: Window,
     /// Reaction to a run that fails: the rest goes on, or the experiment ends. Default: continue.
     pub on_failure: OnFailure,
+    /// Longest time that hosts or a cluster which earlier runs have reached may be out of reach: a run that meets that is made again
+    /// until then. Default: 10m.
+    pub outage: Span,
 }
 
 impl Experiment {
@@ -169,6 +172,7 @@ impl Default for Experiment {
             faults: Vec::new(),
             window: Window::default(),
             on_failure: OnFailure::default(),
+            outage: Span(600_000_000_000),
         }
     }
 }

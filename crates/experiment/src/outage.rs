@@ -1,0 +1,115 @@
+//! Hosts and clusters that are out of reach for a while: a network that is down, an API server that starts again, a login that
+//! has expired. Runs that come too early are made again.
+
+use crate::journal::RunRecord;
+use dyno_engine::Control;
+use dyno_hosts::kubernetes::error::PodsError;
+use dyno_hosts::kubernetes::kubectl::KubectlError;
+use dyno_hosts::remote::ssh::RemoteError;
+use dyno_rundir::log::NOTICE;
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+/// Time between two attempts.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Returns whether an error says that a cluster or a host cannot be reached now. That a server has died, or that a pod has failed,
+/// is none.
+pub(super) fn is_out_of_reach(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(one) = next {
+        let kubectl = match one.downcast_ref::<PodsError>() {
+            Some(PodsError::Kubectl(why)) => Some(why),
+            _ => one.downcast_ref::<KubectlError>(),
+        };
+        if kubectl.is_some_and(KubectlError::is_out_of_reach)
+            || matches!(one.downcast_ref::<RemoteError>(), Some(RemoteError::Unreachable { .. }))
+        {
+            return true;
+        }
+        next = one.source();
+    }
+    false
+}
+
+/// Time that is left for hosts which earlier runs have reached.
+pub(super) struct Outage {
+    limit: Duration,
+    /// True if a run has reached them, and none has waited in vain since.
+    reached: bool,
+    since: Option<Instant>,
+}
+
+impl Outage {
+    /// `reached`: runs of this experiment have reached them before.
+    pub(super) fn new(limit: Duration, reached: bool) -> Self {
+        Outage { limit, reached, since: None }
+    }
+
+    /// Takes in how a run has ended; true if it is to be made again, after a pause. A run of an experiment that has never reached
+    /// its hosts fails at once.
+    pub(super) fn ends_in_another_attempt(&mut self, record: &RunRecord, control: &Control) -> bool {
+        self.decides(record, Instant::now()) && self.pause(record, control)
+    }
+
+    fn decides(&mut self, record: &RunRecord, now: Instant) -> bool {
+        if !record.out_of_reach {
+            (self.reached, self.since) = (true, None);
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        self.reached &= now.duration_since(since) < self.limit;
+        self.reached
+    }
+
+    fn pause(&self, record: &RunRecord, control: &Control) -> bool {
+        let limit = self.limit.as_secs();
+        tracing::warn!(target: NOTICE, "{}; tries again for {limit} s (outage)", record.words);
+        let end = Instant::now() + PAUSE;
+        while Instant::now() < end && !control.is_stopping() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        !control.is_stopping()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failed::Failed;
+    use crate::rate_search::tests::record;
+    use dyno_localhost::error::LocalError;
+
+    fn kubectl(stderr: &str) -> KubectlError {
+        KubectlError::Unreachable { stderr: stderr.into() }
+    }
+
+    #[test]
+    fn a_cluster_that_is_silent_is_told_from_a_pod_that_has_failed() {
+        let pods = PodsError::Kubectl(kubectl("dial tcp: i/o timeout"));
+        let failed = Failed::unreachable(LocalError::failed_step("kubernetes", pods));
+        assert!(failed.is_out_of_reach());
+        let host = RemoteError::Unreachable { host: "db".into(), words: "no route".into() };
+        assert!(Failed::from(host).is_out_of_reach());
+        let died = PodsError::Failed { pod: "p".into(), why: "OOMKilled".into(), log: Vec::new() };
+        assert!(!Failed::unreachable(LocalError::failed_step("kubernetes", died)).is_out_of_reach());
+        assert!(!Failed::unreachable("the target does not answer").is_out_of_reach());
+    }
+
+    #[test]
+    fn what_was_reached_once_is_waited_for_and_not_for_ever() {
+        let (begun, limit) = (Instant::now(), Duration::from_secs(600));
+        let lost = RunRecord { out_of_reach: true, ..record(1.0, 0.0) };
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        // Never reached: the address is wrong.
+        assert!(!Outage::new(limit, false).decides(&lost, begun));
+        let mut outage = Outage::new(limit, false);
+        assert!(!outage.decides(&record(1.0, 5.0), begun), "it was made");
+        assert!(outage.decides(&lost, after(10)) && outage.decides(&lost, after(609)));
+        assert!(!outage.decides(&lost, after(610)));
+        // Those that follow fail at once, until one is made.
+        assert!(!outage.decides(&lost, after(620)));
+        outage.decides(&record(1.0, 5.0), after(630));
+        assert!(outage.decides(&lost, after(640)));
+    }
+}
