@@ -2,8 +2,8 @@
 
 use crate::help::with_groups;
 use crate::options::{
-    CompletionsArgs, InitArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, RunArgs, SampleArgs, SchemaArgs,
-    SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
+    CompletionsArgs, ConductArgs, FetchArgs, InitArgs, ListArgs, LogsArgs, MergeArgs, PlanArgs, PresetsArgs,
+    RunArgs, SampleArgs, SchemaArgs, SelftestArgs, SendArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_frontend::experiment::ResumeArgs;
@@ -96,6 +96,10 @@ pub enum CliCommand {
     Status(StatusArgs),
     /// End an experiment that runs, as Ctrl-C does; after a crash, remove what it left behind
     Stop(StopArgs),
+    /// Print the log of an experiment that a pod conducts
+    Logs(LogsArgs),
+    /// Bring the results of an experiment that a pod conducts to this host
+    Fetch(FetchArgs),
     /// Describe this host: what it is, how it is set up, and what of that speaks against good measurements
     Doctor(crate::doctor::DoctorArgs),
     /// Write dashboards for Grafana: run, host, database
@@ -118,6 +122,12 @@ pub enum CliCommand {
     /// Carries what a controller and the pods of its run say to each other (started by dyno)
     #[command(hide = true)]
     Relay(RelayArgs),
+    /// Carries out an experiment in the cluster, or what is left of it (started by Kubernetes)
+    #[command(hide = true)]
+    Conduct(ConductArgs),
+    /// Writes a folder to standard output (started by dyno)
+    #[command(hide = true)]
+    Send(SendArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Print the completions of a shell

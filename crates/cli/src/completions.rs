@@ -59,7 +59,7 @@ fn value(command: &str, arg: Arg) -> Arg {
             arg.add(ArgValueCompleter::new(move |typed: &OsStr| experiments(typed, targets)))
         }
         "report" | "explain" | "compare" | "history" | "export" | "merge" | "status" | "resume" | "stop"
-        | "serve"
+        | "logs" | "fetch" | "serve"
             if arg.is_positional() =>
         {
             arg.add(ArgValueCompleter::new(directories))

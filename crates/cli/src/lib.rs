@@ -3,6 +3,7 @@
 mod args;
 mod compare;
 mod completions;
+mod controlled;
 mod derived_options;
 mod doctor;
 mod experiment;
@@ -36,7 +37,7 @@ use dyno_compat_ycsb::front::ycsb;
 use dyno_frontend::exit::Exit;
 use dyno_frontend::experiment as experiments;
 use dyno_frontend::program::{Program, set_program};
-use dyno_frontend::terminal;
+use dyno_frontend::{in_cluster, terminal};
 use dyno_prove::front as prove;
 use std::process::ExitCode;
 
@@ -118,7 +119,11 @@ pub fn main() -> ExitCode {
         args::CliCommand::Init(options) => experiment::init::init(&options),
         args::CliCommand::Resume(options) => experiments::resume(&options),
         args::CliCommand::List(options) => list::list(&options.folder),
-        args::CliCommand::Status(options) => experiments::status(&options.dir, options.json),
+        args::CliCommand::Status(options) => controlled::status(&options),
+        args::CliCommand::Logs(options) => in_cluster::logs(&options.dir, options.follow),
+        args::CliCommand::Fetch(options) => in_cluster::fetch(&options.dir, options.remove),
+        args::CliCommand::Conduct(options) => controlled::conduct(&options),
+        args::CliCommand::Send(options) => controlled::send(&options),
         args::CliCommand::Stop(options) => list::stop(&options),
         args::CliCommand::Doctor(options) => doctor::doctor(&options),
         args::CliCommand::Grafana(options) => grafana::grafana(&options),

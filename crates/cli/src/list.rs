@@ -6,7 +6,7 @@ use dyno_experiment::directory::read_record;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::experiment;
 use dyno_frontend::run_directory::is_under_way;
-use dyno_frontend::terminal;
+use dyno_frontend::{in_cluster, terminal};
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_localhost::trusted;
 use dyno_prove::front as prove;
@@ -67,6 +67,9 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     trusted::check_directory(dir).map_err(Failure::usage)?;
     if prove::is_proof(dir) {
         return prove::stop(dir, args.password_from.as_ref());
+    }
+    if let Some(controller) = in_cluster::controller_of(dir)? {
+        return in_cluster::stop(dir, &controller);
     }
     // A single run has nothing else to be put back.
     if dir.join("run.json").is_file() && !dir.join("experiment.json").is_file() {

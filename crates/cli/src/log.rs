@@ -77,6 +77,9 @@ pub fn begin(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 fn show(record: &Record) {
+    if record.target == log::NOTICE {
+        return terminal::note(&record.message);
+    }
     let at = jiff::Timestamp::from_nanosecond(i128::from(record.unix_ns)).unwrap_or_default();
     terminal::beside(&format!("{} {record}", at.strftime("%H:%M:%S.%3f")));
 }

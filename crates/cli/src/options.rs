@@ -85,6 +85,47 @@ pub struct StatusArgs {
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,
+    /// Of one that a pod conducts: wait for its end, and exit with its code
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// `dyno logs`.
+#[derive(Clone, Debug, Args)]
+pub struct LogsArgs {
+    /// The directory that `dyno run --in-cluster` has made
+    pub dir: PathBuf,
+    /// Go on until it has ended
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// `dyno fetch`.
+#[derive(Clone, Debug, Args)]
+pub struct FetchArgs {
+    /// The directory that `dyno run --in-cluster` has made
+    pub dir: PathBuf,
+    /// Remove all of it from the cluster afterwards, the volume of its results included
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// `dyno conduct`.
+#[derive(Clone, Debug, Args)]
+pub struct ConductArgs {
+    /// Where experiment.yaml and sets.json are
+    #[arg(long, value_name = "DIR")]
+    pub experiment: PathBuf,
+    /// The experiment's directory
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// `dyno send`.
+#[derive(Clone, Debug, Args)]
+pub struct SendArgs {
+    /// The folder
+    pub dir: PathBuf,
 }
 
 /// `dyno stop`.
@@ -157,6 +198,16 @@ pub struct RunArgs {
     /// Experiments: replace a value of the file, or the levels of a factor; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Experiment")]
     pub sets: Vec<String>,
+    /// Experiments in pods: a pod conducts it, and this host need not stay awake; status, logs, fetch and stop take its
+    /// directory
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "versus", "no_out", "json", "junit", "quiet", "web", "open", "metrics", "remote_write", "otlp", "push_interval",
+        ],
+        help_heading = "Experiment"
+    )]
+    pub in_cluster: bool,
     /// Presets: divide data, cache and limits, where the preset can be scaled
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub scale: Option<u32>,

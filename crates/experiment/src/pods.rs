@@ -3,7 +3,7 @@
 use crate::failed::Failed;
 use crate::hosts::ReachedHost;
 use crate::provisioned_target::{OwnedResources, ProvisionedTarget, SharedServers};
-use crate::random::{random, secured};
+use crate::random::{random, random_name, secured};
 use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
@@ -61,7 +61,7 @@ fn pods_of(
     volume: Option<&Volume>,
     control: &Arc<Control>,
 ) -> Result<ProvisionedTarget, Failed> {
-    let name = format!("dyno-{}", random(4)?);
+    let name = random_name()?;
     let journal = noted(experiment_dir, &name)?;
     let start = if lasting { RunPods::start_lasting } else { RunPods::start };
     let pods =
@@ -107,8 +107,8 @@ fn reached(
 ) -> Result<Reached, Failed> {
     let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers")) };
     // One kubectl for all pods.
-    let relay =
-        Relay::start(&pods.kubectl, first, &work_dir.join("relay.log"), control).map_err(unreachable)?;
+    let relay = Relay::start(&pods.kubectl, (first, pods.token()), &work_dir.join("relay.log"), control)
+        .map_err(unreachable)?;
     let relay = Arc::new(relay);
     let reached = |(name, address): &(String, _)| {
         let transport =
@@ -133,7 +133,7 @@ pub(super) fn on_persistent(
     control: &Arc<Control>,
 ) -> Result<ProvisionedTarget, Failed> {
     let own = Experiment { server: Some(secured.clone()), ..spec.clone() };
-    let name = format!("dyno-{}", random(4)?);
+    let name = random_name()?;
     let journal = noted(experiment_dir, &name)?;
     let pods = RunPods::start_on(
         &own,

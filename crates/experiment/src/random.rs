@@ -11,6 +11,13 @@ pub(super) fn random(count: usize) -> Result<String, Failed> {
     Ok(hex::encode(bytes))
 }
 
+/// A name for the objects of one run in a cluster.
+pub fn random_name() -> Result<String, LocalError> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed_step("no random numbers", e))?;
+    Ok(format!("dyno-{}", hex::encode(bytes)))
+}
+
 /// Adds a password, where any client that reaches the address could come in without one.
 pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     let mut own = server.clone();

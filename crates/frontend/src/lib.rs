@@ -6,6 +6,7 @@ pub mod environment;
 pub mod exit;
 pub mod experiment;
 pub mod highest_rate;
+pub mod in_cluster;
 pub mod junit;
 pub mod live;
 pub mod metrics;

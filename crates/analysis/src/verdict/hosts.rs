@@ -178,9 +178,9 @@ fn start_skew(e: &Evidence<'_>) -> CheckFinding {
 fn controller(e: &Evidence<'_>) -> CheckFinding {
     let (_, unheard_s) = worst(e, |host| host.unheard_s)?;
     let text = format!(
-        "workers heard nothing of their controller for {unheard_s:.0} s and went on by themselves: the load is whole, but what this \
-         host alone does (its monitors, faults, thresholds that end a run) stood still; keep it awake, or let a controller run where \
-         the load is"
+        "workers heard nothing of their controller for {unheard_s:.0} s and went on by themselves: the load is whole, but what \
+         the controller alone does (its monitors, faults, thresholds that end a run) stood still; keep its host awake, or run it \
+         where the load is"
     );
     Some((Trust::Suspect, text))
 }

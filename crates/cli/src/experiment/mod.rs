@@ -13,7 +13,7 @@ use dyno_experiment::directory::Directory;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::experiment::{CarryOut, carry_out, planned, ready};
 use dyno_frontend::run_directory::new_directory;
-use dyno_frontend::signals;
+use dyno_frontend::{in_cluster, signals};
 use dyno_presets as presets;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -50,6 +50,10 @@ pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Fai
     let mut sets = args.sets.clone();
     sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
     let plan = planned(&text, name, &sets)?;
+    if args.in_cluster {
+        let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
+        return in_cluster::begin(&plan, &text, &sets, &path);
+    }
     ready(&plan)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());

@@ -25,6 +25,8 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
             ("status", "Print how far an experiment is, and its table"),
             ("resume", "Go on after an interruption or a crash"),
             ("stop", "End an experiment, or remove what a crash has left"),
+            ("logs", "What an experiment says that a pod conducts"),
+            ("fetch", "Bring the results of such an experiment here"),
             ("sample", "Print documents of your own workload"),
         ],
     ),

@@ -186,6 +186,11 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         }
         return experiment::run(args, name, place);
     }
+    if args.in_cluster {
+        return Err(Failure::usage(
+            "--in-cluster: goes with an experiment, a .yaml file with a section `kubernetes`",
+        ));
+    }
     if let Some(rate) = &args.require_rate {
         let words =
             format!("--require-rate {rate}: goes with an experiment; use --require 'throughput > {rate}'");

@@ -11,6 +11,7 @@ mod deploy;
 mod doctor;
 mod exchange;
 mod files_that_are_named;
+mod in_cluster;
 mod judgement;
 mod junit;
 mod known_answers;

@@ -145,11 +145,12 @@ pub fn runs_of_the_manifests(cluster: &Cluster) {
 }
 
 /// A volume that was made beforehand, for a claim without a class; its name.
-fn a_volume(cluster: &Cluster, folder: &Path) -> String {
+pub fn a_volume(cluster: &Cluster, folder: &Path) -> String {
     std::fs::create_dir(folder).unwrap();
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).unwrap();
+    let name = folder.file_name().unwrap().to_string_lossy().into_owned();
     let text = format!(
-        "apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: inside}}\nspec:\n  capacity: {{storage: 1Gi}}\n  \
+        "apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: {name}}}\nspec:\n  capacity: {{storage: 1Gi}}\n  \
          accessModes: [ReadWriteOnce]\n  hostPath: {{path: {}}}\n",
         folder.display()
     );
@@ -157,7 +158,7 @@ fn a_volume(cluster: &Cluster, folder: &Path) -> String {
     std::fs::write(&file, text).unwrap();
     let (made, said) = cluster.k(&["create", "--filename", &file.display().to_string()]);
     assert!(made, "{said}");
-    "inside".into()
+    name
 }
 
 /// Created file by file, and followed; then the same by kustomize, which changes nothing.
@@ -202,13 +203,13 @@ fn copied_out_of_the_volume(inside: &Inside<'_>) {
 /// The role without a right that is needed late: the log names it, and nothing stays.
 fn a_right_that_is_missing(inside: &Inside<'_>) {
     let roles = inside.file("rbac.yaml").display().to_string();
-    inside.change("rbac.yaml", &[("pods/exec", "pods/attach")]);
+    inside.change("rbac.yaml", &[("- statefulsets", "- deployments")]);
     inside.k(&["apply", "--filename", &roles]);
     inside.job("forbidden");
     let output = inside.ended();
     let log = dyno_testkit::stdout(&output);
     assert_eq!(output.status.code(), Some(3), "{log}");
-    assert!(log.contains("is forbidden") && log.contains("cannot create resource \"pods/exec\""), "{log}");
+    assert!(log.contains("is forbidden") && log.contains("cannot create resource \"statefulsets\""), "{log}");
     inside.cluster.assert_nothing_left(Duration::from_secs(20));
     inside.change("rbac.yaml", &[]);
     inside.k(&["apply", "--filename", &roles]);
@@ -231,7 +232,7 @@ fn a_job_that_is_deleted(inside: &Inside<'_>) {
 fn a_controller_that_is_killed(inside: &Inside<'_>) {
     inside.job("killed");
     inside.await_measuring("killed");
-    dyno_testkit::signal(a_controller("/work/killed").unwrap(), "KILL");
+    dyno_testkit::signal(controller_of("/work/killed").unwrap(), "KILL");
     let killed = inside.ended();
     assert_eq!(killed.status.code(), Some(137), "{}", dyno_testkit::stdout(&killed));
     assert!(inside.cluster.left().contains("statefulset.apps/"), "{}", inside.cluster.left());
@@ -243,14 +244,15 @@ fn a_controller_that_is_killed(inside: &Inside<'_>) {
 }
 
 /// The controller that works in a folder, by its number on this host.
-fn a_controller(out: &str) -> Option<u32> {
+pub fn controller_of(out: &str) -> Option<u32> {
     let words = |pid: &u32| -> Vec<String> {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split('\0').map(str::to_owned).collect()
     };
     let is = |pid: &u32| {
         let words = words(pid);
-        words.get(1).is_some_and(|word| word == "run") && words.iter().any(|word| word == out)
+        words.get(1).is_some_and(|word| ["run", "resume", "conduct"].contains(&word.as_str()))
+            && words.iter().any(|word| word == out)
     };
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is)

@@ -2,6 +2,7 @@
 
 mod bexhoma;
 mod faults;
+mod in_cluster;
 mod inside;
 use dyno_testkit::kube;
 mod mongo;
@@ -61,6 +62,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     a_run_that_is_interrupted(&cluster);
     a_controller_that_is_killed(&cluster);
     inside::runs_of_the_manifests(&cluster);
+    in_cluster::a_pod_conducts(&cluster);
 }
 
 fn a_server_and_two_pods_of_workers(cluster: &Cluster) {

@@ -52,6 +52,9 @@ pub struct Kubernetes {
     /// them; dyno's labels are put on them. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
+    /// The pod that conducts the experiment with `dyno run --in-cluster`.
+    #[serde(skip_serializing_if = "Controller::is_usual")]
+    pub controller: Controller,
     /// True if the cluster makes nodes for pods that wait: counts are not compared with the nodes that are there. Default: false.
     pub autoscaled: bool,
     /// Longest time a pod may wait for a node or for its image. Default: 2m.
@@ -77,9 +80,69 @@ impl Default for Kubernetes {
             servers: Pods::default(),
             storage: None,
             manifests: None,
+            controller: Controller::default(),
             autoscaled: false,
             patience: Span(120_000_000_000),
         }
+    }
+}
+
+/// The pod that conducts an experiment inside the cluster, and the volume that its results lie on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Controller {
+    /// Image of dyno and kubectl. Default: dyno-controller with this version as its tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Account of the namespace with the rights that `dyno plan FILE --manifests DIR` writes. Default: dyno.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// An existing claim for the results. Default: one is made for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// Storage class of the claim that is made. Default: the cluster's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Size of the volume of the claim that is made. Default: 1GiB.
+    pub size: Bytes,
+    /// Requests by resource, such as `cpu: 1` and `memory: 256Mi`. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub requests: BTreeMap<String, Quantity>,
+    /// Limits by resource. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, Quantity>,
+    /// Labels that its node must have. Default: none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Taints that are tolerated, as Kubernetes writes tolerations. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<serde_json::Value>,
+    /// Priority class. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class: Option<String>,
+}
+
+impl Default for Controller {
+    fn default() -> Self {
+        Controller {
+            image: None,
+            account: None,
+            claim: None,
+            class: None,
+            size: Bytes(1 << 30),
+            requests: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            node_selector: BTreeMap::new(),
+            tolerations: Vec::new(),
+            priority_class: None,
+        }
+    }
+}
+
+impl Controller {
+    /// Returns whether nothing is said of it.
+    pub fn is_usual(&self) -> bool {
+        *self == Controller::default()
     }
 }
 

@@ -72,6 +72,14 @@ pub enum PodsError {
         /// Their names.
         objects: String,
     },
+    /// Results cannot be copied out of the cluster.
+    #[error("{}: {source}", folder.display())]
+    Copy {
+        /// Folder that they were to be copied into.
+        folder: PathBuf,
+        /// Error of the copy.
+        source: io::Error,
+    },
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

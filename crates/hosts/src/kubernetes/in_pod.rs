@@ -12,6 +12,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
+/// Name of the variable that says to which Job the objects of a run in this pod belong: `NAME/UID`.
+pub(super) const OWNER: &str = "DYNO_OWNER";
+
 /// Files of the pod's account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 

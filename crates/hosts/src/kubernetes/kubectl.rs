@@ -35,6 +35,12 @@ pub enum KubectlError {
         /// Output of kubectl on standard error.
         stderr: String,
     },
+    /// The cluster does not know who asks.
+    #[error("the cluster does not take your login: it may have expired ({})", last(stderr))]
+    Unauthorized {
+        /// Output of kubectl on standard error.
+        stderr: String,
+    },
     /// kubectl or the cluster has refused the command.
     #[error("{}", last(stderr))]
     Refused {
@@ -51,6 +57,13 @@ pub enum KubectlError {
         /// Error of the parser.
         source: serde_json::Error,
     },
+}
+
+impl KubectlError {
+    /// Returns whether the cluster may be reached again later: by itself, or after a login.
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(self, KubectlError::Unreachable { .. } | KubectlError::Unauthorized { .. })
+    }
 }
 
 /// The last line that is not empty.
@@ -81,6 +94,11 @@ impl Kubectl {
         let usual = asked.kubeconfig.is_none() && asked.context.is_none();
         let of_pod = if usual { in_pod::kubeconfig() } else { None };
         Kubectl { program: asked.kubectl.clone().unwrap_or_else(|| "kubectl".into()), options, of_pod }
+    }
+
+    /// Returns whether this process runs in a pod of the cluster.
+    pub fn is_in_pod(&self) -> bool {
+        self.of_pod.is_some()
     }
 
     /// Returns the words before a command where people type it.
@@ -138,8 +156,11 @@ impl Kubectl {
         let silent = ["dial tcp", "was refused", "Unable to connect", "i/o timeout"]
             .iter()
             .any(|word| last(&stderr).contains(word));
+        let unknown =
+            ["(Unauthorized)", "You must be logged in"].iter().any(|word| last(&stderr).contains(word));
         Err(match silent {
             true => KubectlError::Unreachable { stderr },
+            false if unknown => KubectlError::Unauthorized { stderr },
             false => KubectlError::Refused { stderr, status: told.status },
         })
     }
@@ -191,6 +212,9 @@ mod tests {
         assert_eq!(silent.to_string(), words);
         let refused = failing("Warning: old\\nError from server (NotFound): pods \"a\" not found\\n\\n");
         assert_eq!(refused.to_string(), "Error from server (NotFound): pods \"a\" not found");
+        let expired = failing("error: You must be logged in to the server (Unauthorized)\\n");
+        assert!(expired.is_out_of_reach() && !refused.is_out_of_reach(), "{expired:?}");
+        assert!(expired.to_string().starts_with("the cluster does not take your login"), "{expired}");
         let KubectlError::Refused { stderr, status } = refused else { panic!("{refused:?}") };
         assert!(stderr.starts_with("Warning: old") && status.code() == Some(1));
         assert_eq!(failing("").to_string(), "no words");

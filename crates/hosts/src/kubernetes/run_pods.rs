@@ -3,6 +3,7 @@
 use crate::kubernetes::collect::collect;
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::fit::no_room;
+use crate::kubernetes::in_pod::OWNER;
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::kubelet::Kubelets;
@@ -16,6 +17,7 @@ use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_monitor::SampleSink;
+use dyno_rundir::log::NOTICE;
 use dyno_types::host_facts::NODE_DISK_USED;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,6 +34,10 @@ const KINDS: &str = "job,statefulset,service,configmap";
 const REMOVAL: Duration = Duration::from_secs(240);
 /// Pods that have not come to be after this long have been refused.
 const REFUSED: Duration = Duration::from_secs(3);
+/// A pod that is not ready after this long is told of, whatever it waits for.
+const LONG: Duration = Duration::from_secs(20);
+/// Reasons for which a pod may wait in vain: no node, no image.
+const MAY_LAST: [&str; 3] = ["Unschedulable", "ErrImagePull", "ImagePullBackOff"];
 
 /// Objects of a run in a cluster. They are removed when this is dropped.
 pub struct RunPods {
@@ -42,6 +48,8 @@ pub struct RunPods {
     /// Says what there is to remove, should this process be killed.
     journal: PathBuf,
     removed: bool,
+    /// What the pods of the run know each other by.
+    token: String,
     /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
     pub workers: Vec<(String, SocketAddr)>,
     /// Addresses of the servers, instance by instance.
@@ -94,6 +102,7 @@ impl RunPods {
             made,
             journal: journal.to_owned(),
             removed: false,
+            token: token.to_owned(),
             workers: Vec::new(),
             servers: Vec::new(),
             pods,
@@ -109,6 +118,11 @@ impl RunPods {
             for job in jobs.filter_map(|job| job["spec"].as_object_mut()) {
                 job.insert("suspend".into(), true.into());
             }
+        }
+        // What a controller in the cluster has made belongs to its Job, and goes with it.
+        if let Some((name, uid)) = std::env::var(OWNER).ok().as_deref().and_then(|own| own.split_once('/')) {
+            let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid});
+            own.made.job["metadata"]["ownerReferences"] = json!([owner]);
         }
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create_objects(std::slice::from_ref(&own.made.job))?;
@@ -134,11 +148,23 @@ impl RunPods {
         Ok(found["items"].as_array().cloned().unwrap_or_default())
     }
 
+    /// Tells once of each pod that waits for what may never come, and of the others once that takes long.
+    fn tell_waiting(&self, waiting: Option<&str>, waited: Duration, told: &mut BTreeSet<String>) {
+        let Some(why) = waiting else { return };
+        let may_last = MAY_LAST.iter().any(|reason| why.contains(reason));
+        // The words that follow a reason count nodes, and change.
+        let known = why.splitn(3, ':').take(2).collect::<Vec<_>>().join(":");
+        if waited > if may_last { REFUSED } else { LONG } && told.insert(known) {
+            let patience = Duration::from_nanos(self.asked.patience.0).as_secs();
+            tracing::warn!(target: NOTICE, "{why}; waits for {patience} s (kubernetes.patience)");
+        }
+    }
+
     /// Waits until all pods are ready; lets workers begin once all `servers` have their nodes.
     fn wait(&mut self, servers: usize, control: &Control) -> Result<(), PodsError> {
         let mut suspended = servers > 0;
         let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
-        let begun = Instant::now();
+        let (begun, mut told) = (Instant::now(), BTreeSet::new());
         loop {
             let pods = self.all()?;
             let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -163,6 +189,7 @@ impl RunPods {
                 }
                 waiting = waiting.or_else(|| Some(format!("{} of {wanted} pods are there", pods.len())));
             }
+            self.tell_waiting(waiting.as_deref(), begun.elapsed(), &mut told);
             if control.is_stopping() {
                 return Err(PodsError::Interrupted);
             }
@@ -228,6 +255,11 @@ impl RunPods {
         self.servers = servers.iter().map(|((_, _, socket), _)| *socket).collect();
         self.pods.note_names(servers.into_iter().map(|(_, name)| name).collect());
         Ok(())
+    }
+
+    /// The token that the run's pods know each other by.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
@@ -403,14 +435,19 @@ fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), P
             kubectl.run(&["delete", "secret", "--ignore-not-found", "--wait=false", "--", name], None)?;
         }
     }
+    removed(kubectl, selector, REMOVAL)
+}
+
+/// Waits until objects that have been deleted are gone, at most for `patience`.
+pub(super) fn removed(kubectl: &Kubectl, selector: &str, patience: Duration) -> Result<(), PodsError> {
     let begun = Instant::now();
     loop {
         let left = kubectl.run(&["get", "pods,job,statefulset", "-l", selector, "-o", "name"], None)?;
         if left.trim().is_empty() {
             return Ok(());
         }
-        if begun.elapsed() > REMOVAL {
-            return Err(PodsError::Left { waited: REMOVAL, objects: left.trim().replace('\n', ", ") });
+        if begun.elapsed() > patience {
+            return Err(PodsError::Left { waited: patience, objects: left.trim().replace('\n', ", ") });
         }
         std::thread::sleep(Duration::from_millis(200));
     }

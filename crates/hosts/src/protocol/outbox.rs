@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait before whoever writes waits, too: minutes of load and of monitors.
+/// Bytes that may wait before the writer waits, too: minutes of load and of monitors.
 const LIMIT: usize = 64 << 20;
 /// Bytes that go out with one call.
 const TOGETHER: usize = 1 << 20;

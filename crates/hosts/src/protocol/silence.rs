@@ -3,8 +3,8 @@
 use dyno_engine::net::{Patience, monotonic_ns};
 use std::time::Duration;
 
-/// Time that a worker, an agent and the hub of a relay go on without a word of their controller. A laptop that sleeps for a minute
-/// and looks for its network again breaks no run: the workers finish the phase and keep its seconds for it.
+/// Time that a worker, an agent and the hub of a relay go on without a word of their controller. A laptop that sleeps for a
+/// minute and looks for its network again breaks no run: the workers finish the phase and keep its seconds for it.
 pub const LEASE: Duration = Duration::from_secs(90);
 
 /// Leases without a word after which the controller is gone.

@@ -36,8 +36,8 @@ pub enum RemoteError {
     },
 }
 
-/// Options that every call has: no user is there to answer questions, a connection lasts as long as the lease of those at its other
-/// end (`silence::LEASE`: 18 times 5 s), and none stays behind for others (one that is there already is used).
+/// Options that every call has: no user is there to answer questions, a connection lasts as long as the lease of those at its
+/// other end (`silence::LEASE`: 18 times 5 s), and none stays behind for others (one that is there already is used).
 const OPTIONS: [&str; 9] = [
     "-oControlMaster=no",
     "-oBatchMode=yes",

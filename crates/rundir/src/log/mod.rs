@@ -30,6 +30,9 @@ use tracing::{Event, Metadata, Subscriber};
 /// The source of this process' own records.
 pub const CONTROLLER: &str = "controller";
 
+/// Target of records that are shown without being asked for: what a run waits for.
+pub const NOTICE: &str = "dyno_notice";
+
 /// Which records are shown. These are kept, and all of dyno down to the level of information.
 static WANTED: RwLock<Vec<TargetFilter>> = RwLock::new(Vec::new());
 
@@ -83,7 +86,7 @@ pub fn written_filters() -> Vec<String> {
 pub fn take_record(record: Record) {
     let (level, record) = (record.level.tracing(), record.masked());
     let show = log().show;
-    if let Some(show) = show.filter(|_| is_wanted(&level, &record.target)) {
+    if let Some(show) = show.filter(|_| record.target == NOTICE || is_wanted(&level, &record.target)) {
         show(&record);
     }
     if is_kept(&level, &record.target) {

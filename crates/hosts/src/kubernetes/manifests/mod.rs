@@ -3,7 +3,7 @@
 //! Pods pass the restricted policy of the Pod Security Standards: no root, no privileges, no capabilities, the runtime's own
 //! seccomp profile, and no token of the API. Those that the experiment says are `privileged` do not.
 
-mod pod;
+pub(super) mod pod;
 pub mod server;
 
 use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};

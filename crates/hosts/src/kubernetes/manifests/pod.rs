@@ -11,7 +11,7 @@ const USER: u32 = 10_001;
 /// What tells nodes apart.
 const NODE: &str = "kubernetes.io/hostname";
 
-pub(super) fn labels(run: &str, component: &str, app: &str) -> Value {
+pub(in crate::kubernetes) fn labels(run: &str, component: &str, app: &str) -> Value {
     json!({
         "app.kubernetes.io/name": app,
         "app.kubernetes.io/instance": run,
@@ -22,7 +22,7 @@ pub(super) fn labels(run: &str, component: &str, app: &str) -> Value {
     })
 }
 
-pub(super) fn pull(asked: &Kubernetes) -> &'static str {
+pub(in crate::kubernetes) fn pull(asked: &Kubernetes) -> &'static str {
     match asked.pull {
         Pull::Always => "Always",
         Pull::IfNotPresent => "IfNotPresent",
@@ -31,7 +31,7 @@ pub(super) fn pull(asked: &Kubernetes) -> &'static str {
 }
 
 /// What a container may do.
-pub(super) fn container_security(pods: &Pods) -> Value {
+pub(in crate::kubernetes) fn container_security(pods: &Pods) -> Value {
     if pods.privileged {
         return json!({"privileged": true});
     }
@@ -47,7 +47,7 @@ pub(super) fn dyno_image(asked: &Kubernetes) -> String {
     asked.image.clone().unwrap_or_else(|| format!("dyno:{}", env!("CARGO_PKG_VERSION")))
 }
 
-pub(super) fn resources(pods: &Pods) -> Value {
+pub(in crate::kubernetes) fn resources(pods: &Pods) -> Value {
     let of = |all: &BTreeMap<String, Quantity>| -> Map<String, Value> {
         all.iter().map(|(name, quantity)| (name.clone(), quantity.text().into())).collect()
     };
@@ -65,7 +65,7 @@ fn of_run(value: &Value, run: &Value) -> Value {
 }
 
 /// The part of a pod's description that says where it goes and who runs there.
-pub(super) fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
+pub(in crate::kubernetes) fn pod(pods: &Pods, asked: &Kubernetes, chosen: &Value) -> Map<String, Value> {
     let spread = |key: &str, skew: u32, strict: bool| {
         json!({
             "maxSkew": skew,

@@ -3,17 +3,22 @@
 use crate::kubernetes::kubectl::Kubectl;
 use crate::protocol::frame::{FRAME_BYTES, Frame, write_frame};
 use crate::protocol::service::Service;
+use crate::protocol::silence::{LEASE, Silence};
 use crate::protocol::worker::ToWorker;
-use crate::remote::relay::frames::{Kind, Open, PIECE, SILENCE, greeted, hello, put, read};
+use crate::remote::relay::frames::{Kind, Open, PIECE, greeted, hello, put, read};
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
 use dyno_types::bounded;
+use dyno_types::child;
 use dyno_types::limits::LOG_END_BYTES;
 use dyno_types::sync::held;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -50,6 +55,8 @@ struct ControllerEnd {
     heard_ns: AtomicU64,
     next: AtomicU32,
     ending: AtomicBool,
+    /// True once the hub was silent for too long.
+    silent: AtomicBool,
 }
 
 /// Why there is no way to the pods of a run.
@@ -100,12 +107,35 @@ impl std::fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// Has the hub started in `pod` by kubectl, whose words go to `log`.
-    pub fn start(kubectl: &Kubectl, pod: &str, log: &Path, control: &Control) -> Result<Relay, RelayError> {
-        let command = kubectl.command(&["exec", "-i", pod, "--", "dyno", "relay", "--stdio"]);
-        let relay = Relay::by(command, pod, log, control);
+    /// Has the hub started in `pod` by kubectl, whose words go to `log`. A controller in a pod of the same cluster reaches the
+    /// others by itself, and starts the hub beside it, with the run's `token`.
+    pub fn start(
+        kubectl: &Kubectl,
+        (pod, token): (&str, &str),
+        log: &Path,
+        control: &Control,
+    ) -> Result<Relay, RelayError> {
+        let relay = match kubectl.is_in_pod() {
+            false => {
+                let command = kubectl.command(&["exec", "-i", pod, "--", "dyno", "relay", "--stdio"]);
+                Relay::by(command, pod, log, control)
+            }
+            true => {
+                // In memory, where only this process and its children find it.
+                let mut file =
+                    File::from(memfd_create("dyno-token", MemfdFlags::empty()).map_err(io::Error::from)?);
+                file.write_all(token.as_bytes())?;
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let mut command = child::clean_command(std::env::current_exe()?);
+                command.args(["relay", "--stdio", "--token", &path]).process_group(0);
+                // The hub has read it once it greets.
+                Relay::by(command, "of the controller", log, control)
+            }
+        };
         match &relay {
-            Ok(_) => tracing::info!(pod, "the relay to the pods has been started by kubectl exec"),
+            Ok(_) => {
+                tracing::info!(pod, in_pod = kubectl.is_in_pod(), "the relay to the pods has been started")
+            }
             Err(error) => tracing::error!(pod, %error, "the relay to the pods could not be started"),
         }
         relay
@@ -134,6 +164,7 @@ impl Relay {
             heard_ns: AtomicU64::new(monotonic_ns()),
             next: AtomicU32::new(1),
             ending: AtomicBool::new(false),
+            silent: AtomicBool::new(false),
         });
         // From here on an error drops this, and ends kubectl.
         let relay = Relay(controller.clone());
@@ -250,9 +281,11 @@ impl ControllerEnd {
 
     /// An end for a hub that gives no sign of life.
     fn end_silence(&self) {
+        let mut silence = Silence::starting(self.heard_ns.load(Ordering::Relaxed));
         while !self.ending.load(Ordering::Relaxed) && held(&self.lost).is_none() {
-            let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
-            if u128::from(silent_ns) > SILENCE.as_nanos() {
+            let silent_ns = silence.look(self.heard_ns.load(Ordering::Relaxed), monotonic_ns());
+            if u128::from(silent_ns) > LEASE.as_nanos() {
+                self.silent.store(true, Ordering::Relaxed);
                 // The end of the child is read like any other; it may have come already.
                 let _ = held(&self.child).kill();
                 return;
@@ -283,9 +316,8 @@ impl ControllerEnd {
             self.heard_ns.store(monotonic_ns(), Ordering::Relaxed);
             self.take(piece.channel, piece.kind, piece.bytes);
         }
-        let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
-        let why = match u128::from(silent_ns) > SILENCE.as_nanos() {
-            true => format!("the relay in pod {}: silent for {} s", self.pod, SILENCE.as_secs()),
+        let why = match self.silent.load(Ordering::Relaxed) {
+            true => format!("the relay in pod {}: silent for {} s", self.pod, LEASE.as_secs()),
             false => self.lost("it ended").to_string(),
         };
         *held(&self.lost) = Some(why.clone());

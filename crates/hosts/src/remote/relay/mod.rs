@@ -6,6 +6,8 @@
 //!                                                                     \--- dyno host --stdio
 //! ```
 //!
+//! A controller in a pod of the same cluster starts the hub beside itself: it needs neither kubectl nor the right to exec for it.
+//!
 //! A `kubectl exec` costs the controller a process of tens of megabytes, so there is one and not one a worker. What it carries
 //! is cut into frames of channels; a channel is the standard input, output and error of one program in one pod. Only the
 //! holders of the run's token, which stands in a Secret of the run, can open a connection between pods, or read it (`seal`).

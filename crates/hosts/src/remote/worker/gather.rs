@@ -1,11 +1,13 @@
 //! Seconds of all workers, gathered as they come.
 
+use crate::protocol::silence::LEASE;
 use crate::protocol::worker::{FromWorker, PhaseDone, ToWorker};
 use crate::remote::worker::member::WorkerEvent;
 use crate::remote::worker::pool::WorkerPool;
 use crate::remote::worker::pool_error::WorkerPoolError;
 use dyno_engine::{Control, Second};
 use dyno_record::{Scale, Totals};
+use dyno_rundir::log::NOTICE;
 use dyno_session::collection_stats::WorkerPart;
 use dyno_session::parts::Seconds;
 use dyno_types::sync::held;
@@ -25,6 +27,36 @@ fn given_up(told: Option<Instant>, now: Instant) -> bool {
 fn is_alike(form: &mut Option<(usize, Scale)>, totals: &Totals) -> bool {
     let own = (totals.outcomes.len(), totals.slot_scale());
     *form.get_or_insert(own) == own
+}
+
+/// A worker that has said nothing for so long is told of: one says something every second.
+const SILENT: Duration = Duration::from_secs(10);
+
+/// When each worker was last heard, and which silences were told of.
+struct SilentWorkers {
+    heard: Vec<Instant>,
+    told: Vec<bool>,
+}
+
+impl SilentWorkers {
+    fn new(count: usize) -> Self {
+        SilentWorkers { heard: vec![Instant::now(); count], told: vec![false; count] }
+    }
+
+    fn heard(&mut self, worker: usize) {
+        self.heard[worker] = Instant::now();
+        self.told[worker] = false;
+    }
+
+    /// Tells once of each silence of those who have not ended.
+    fn tell(&mut self, open: &[usize], name: impl Fn(usize) -> String) {
+        for worker in open {
+            if self.heard[*worker].elapsed() > SILENT && !std::mem::replace(&mut self.told[*worker], true) {
+                let (name, lease) = (name(*worker), LEASE.as_secs());
+                tracing::warn!(target: NOTICE, "{name} says nothing; it is waited for, {lease} s at most");
+            }
+        }
+    }
 }
 
 impl WorkerPool {
@@ -51,8 +83,15 @@ impl WorkerPool {
             open.retain(|other| *other != worker);
             self.say_all(&ToWorker::Stop);
         };
+        let mut waited = SilentWorkers::new(self.members.len());
         while !open.is_empty() {
-            match held(&self.told).recv_timeout(Duration::from_millis(50)) {
+            let event = held(&self.told).recv_timeout(Duration::from_millis(50));
+            match &event {
+                Ok((worker, _)) => waited.heard(*worker),
+                // Nothing waits to be read: those who are silent are so.
+                Err(_) => waited.tell(&open, |worker| self.name(worker)),
+            }
+            match event {
                 Ok((worker, WorkerEvent::Second(packed))) if open.contains(&worker) => match packed.open() {
                     Ok(second) if !is_alike(&mut form, &second.totals) => {
                         lose(

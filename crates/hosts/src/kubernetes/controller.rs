@@ -1,0 +1,533 @@
+//! A controller that stays: a Job whose pod conducts an experiment, so that no other host has to stay awake.
+//!
+//! The experiment's text goes into a Secret, since it may hold passwords; results lie on a volume. A pod that is killed or driven
+//! from its node is made again and goes on by the journal; an exit code of dyno's own is an answer, and ends the Job.
+
+use crate::kubernetes::error::PodsError;
+use crate::kubernetes::in_pod::OWNER;
+use crate::kubernetes::kubectl::{Kubectl, KubectlError};
+use crate::kubernetes::manifests::pod::{container_security, labels, pod, pull, resources};
+use crate::kubernetes::pods::{PodState, state};
+use crate::kubernetes::run_pods::{is_selector, removed};
+use crate::kubernetes::servers::ServerPods;
+use dyno_config::experiment::kubernetes::{Kubernetes, PodUser, Pods};
+use dyno_engine::Control;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Where the pod finds the experiment.
+pub const EXPERIMENT: &str = "/experiment";
+/// Where the volume of results is mounted.
+const WORK: &str = "/work";
+/// Name of the container.
+const CONTAINER: &str = "dyno";
+/// Pods that may be killed before the Job gives up.
+const BACKOFF_LIMIT: u32 = 40;
+/// Time that a reader of a volume stays without being asked.
+const READER_S: u32 = 3_600;
+/// Longest text of an experiment: a Secret holds no more than 1 MiB.
+pub const TEXT_LIMIT: usize = 900 << 10;
+/// Time that the pod may take to remove what its run has made.
+const GRACE_S: u32 = 120;
+/// Time that the cluster may take to remove the controller's own objects after that.
+const REMOVAL: Duration = Duration::from_secs(240);
+
+/// What a controller's experiment consists of.
+pub struct Conducted<'a> {
+    /// Text of the experiment.
+    pub text: &'a str,
+    /// `--set KEY=VALUE`, as they were typed.
+    pub sets: &'a [String],
+}
+
+/// A controller that was started, as the directory on the host that started it holds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClusterController {
+    /// Version of this file.
+    pub version: u32,
+    /// Name of its Job and Secret.
+    pub name: String,
+    /// Claim of the volume with the results.
+    pub claim: String,
+    /// True if the claim was made for this run.
+    pub own_claim: bool,
+    /// The way to the cluster, and who runs in pods.
+    pub kubernetes: Kubernetes,
+    /// True once the run has ended and all of it has been fetched.
+    #[serde(default)]
+    pub fetched: bool,
+}
+
+/// What has become of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControllerState {
+    /// Its pod is not there yet, or does not run yet; why.
+    Waiting(String),
+    /// It is at work: the pod, its node, and how often a pod was made anew.
+    Running {
+        /// Name.
+        pod: String,
+        /// Name.
+        node: String,
+        /// Pods that ended before it.
+        restarts: usize,
+    },
+    /// It has ended with this exit code; none where the cluster has given up.
+    Ended(Option<i32>),
+    /// There is no such Job.
+    Gone,
+}
+
+impl ClusterController {
+    /// A controller with a random name.
+    pub fn named(name: &str, kubernetes: &Kubernetes) -> Self {
+        let given = kubernetes.controller.claim.clone();
+        ClusterController {
+            version: 1,
+            name: name.to_owned(),
+            own_claim: given.is_none(),
+            claim: given.unwrap_or_else(|| format!("{name}-runs")),
+            kubernetes: kubernetes.clone(),
+            fetched: false,
+        }
+    }
+
+    /// The directory of the experiment in the pod.
+    pub fn directory(&self) -> String {
+        format!("{WORK}/{}", self.name)
+    }
+
+    fn kubectl(&self) -> Kubectl {
+        Kubectl::new(&self.kubernetes)
+    }
+
+    fn selector(&self) -> String {
+        format!("dyno.run={}", self.name)
+    }
+
+    /// Where the pods of the controller go, and what they get.
+    fn pods(&self) -> Pods {
+        let asked = &self.kubernetes.controller;
+        Pods {
+            requests: asked.requests.clone(),
+            limits: asked.limits.clone(),
+            node_selector: asked.node_selector.clone(),
+            tolerations: asked.tolerations.clone(),
+            priority_class: asked.priority_class.clone(),
+            ..Pods::default()
+        }
+    }
+
+    /// A pod with the volume of results, in which `command` runs.
+    fn pod(&self, component: &str, command: &[&str]) -> Value {
+        let (asked, pods) = (&self.kubernetes, self.pods());
+        let chosen = json!({"dyno.run": self.name, "app.kubernetes.io/component": component});
+        let mut spec = pod(&pods, asked, &chosen);
+        if asked.user == PodUser::Dyno {
+            // Else the volume's files, and the list of what is to be removed, are opened to the group at each mount.
+            spec["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch".into();
+        }
+        spec.insert("restartPolicy".into(), "Never".into());
+        let image = asked.controller.image.clone();
+        let image = image.unwrap_or_else(|| format!("dyno-controller:{}", env!("CARGO_PKG_VERSION")));
+        spec.insert(
+            "containers".into(),
+            json!([{
+                "name": CONTAINER,
+                "image": image,
+                "imagePullPolicy": pull(asked),
+                "command": command,
+                "env": [{"name": "HOME", "value": "/tmp"}],
+                "resources": resources(&pods),
+                "securityContext": container_security(&pods),
+                "volumeMounts": [{"name": "runs", "mountPath": WORK}, {"name": "tmp", "mountPath": "/tmp"}],
+            }]),
+        );
+        spec.insert(
+            "volumes".into(),
+            json!([
+                {"name": "runs", "persistentVolumeClaim": {"claimName": self.claim}},
+                {"name": "tmp", "emptyDir": {}},
+            ]),
+        );
+        Value::Object(spec)
+    }
+
+    /// Objects of the controller: the experiment's text, the claim if none is given, the Job.
+    ///
+    /// # Errors
+    /// The command-line settings cannot be written.
+    pub fn manifests(&self, conducted: &Conducted<'_>) -> Result<Vec<Value>, serde_json::Error> {
+        let own = |component: &str| labels(&self.name, component, "dyno");
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": self.name, "labels": own("controller")},
+            "stringData": {"experiment.yaml": conducted.text, "sets.json": serde_json::to_string(conducted.sets)?},
+        });
+        let mut all = vec![secret];
+        let asked = &self.kubernetes.controller;
+        if self.own_claim {
+            let mut spec = json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": asked.size.0.to_string()}},
+            });
+            if let Some(class) = &asked.class {
+                spec["storageClassName"] = class.clone().into();
+            }
+            all.push(json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": {"name": self.claim, "labels": own("results")},
+                "spec": spec,
+            }));
+        }
+        let directory = self.directory();
+        let mut spec =
+            self.pod("controller", &["dyno", "conduct", "--experiment", EXPERIMENT, "--out", &directory]);
+        spec["serviceAccountName"] = asked.account.clone().unwrap_or_else(|| "dyno".into()).into();
+        spec["automountServiceAccountToken"] = true.into();
+        spec["terminationGracePeriodSeconds"] = GRACE_S.into();
+        let label = |name: &str| json!({"fieldRef": {"fieldPath": format!("metadata.labels['{name}']")}});
+        let container = &mut spec["containers"][0];
+        if let Some(variables) = container["env"].as_array_mut() {
+            // What is to be removed after a kill is listed where it outlives the pod; what is left after all belongs to the Job.
+            variables.extend([
+                json!({"name": "DYNO_STATE", "value": format!("{WORK}/.dyno")}),
+                json!({"name": "DYNO_OWNER_UID", "valueFrom": label("batch.kubernetes.io/controller-uid")}),
+                json!({"name": OWNER, "value": format!("{}/$(DYNO_OWNER_UID)", self.name)}),
+            ]);
+        }
+        if let Some(mounts) = container["volumeMounts"].as_array_mut() {
+            mounts.push(json!({"name": "experiment", "mountPath": EXPERIMENT, "readOnly": true}));
+        }
+        if let Some(volumes) = spec["volumes"].as_array_mut() {
+            // Readable for the group, which is that of the pod.
+            let secret = json!({"secretName": self.name, "defaultMode": 0o440});
+            volumes.push(json!({"name": "experiment", "secret": secret}));
+        }
+        let codes = json!({"containerName": CONTAINER, "operator": "In", "values": [1, 2, 3, 4, 5, 130]});
+        all.push(json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": self.name, "labels": own("controller")},
+            "spec": {
+                "backoffLimit": BACKOFF_LIMIT,
+                "podFailurePolicy": {"rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                    {"action": "FailJob", "onExitCodes": codes},
+                ]},
+                "template": {"metadata": {"labels": own("controller")}, "spec": spec},
+            },
+        }));
+        Ok(all)
+    }
+
+    /// Makes the objects and waits until the pod runs; `say` hears what it waits for. Where that fails all of it is removed.
+    ///
+    /// # Errors
+    /// The cluster refuses an object, the pod does not come to run within `kubernetes.patience`, or a signal comes.
+    pub fn start(&self, objects: &[Value], control: &Control, say: &dyn Fn(&str)) -> Result<(), PodsError> {
+        let started = self.start_objects(objects, control, say);
+        if started.is_err() {
+            // The first error is the one to be told.
+            let _ = self.remove(true);
+        }
+        started
+    }
+
+    fn start_objects(
+        &self,
+        objects: &[Value],
+        control: &Control,
+        say: &dyn Fn(&str),
+    ) -> Result<(), PodsError> {
+        let kubectl = self.kubectl();
+        kubectl.create_objects(objects)?;
+        let pods = ServerPods::new(&kubectl, &self.selector());
+        let (begun, mut told) = (Instant::now(), String::new());
+        loop {
+            let why = match self.state()? {
+                ControllerState::Running { .. } | ControllerState::Ended(_) => return Ok(()),
+                ControllerState::Gone => "its Job is gone".to_owned(),
+                ControllerState::Waiting(why) => why,
+            };
+            let refused = pods.find_event("FailedCreate", |object| object == self.name);
+            if let Some(why) = refused {
+                return Err(PodsError::Refused(why));
+            }
+            if why != told && begun.elapsed() > Duration::from_secs(2) {
+                say(&why);
+                told.clone_from(&why);
+            }
+            if control.is_stopping() {
+                return Err(PodsError::Interrupted);
+            }
+            if begun.elapsed().as_nanos() > u128::from(self.kubernetes.patience.0) {
+                return Err(PodsError::Late { waited: begun.elapsed(), why });
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    /// What has become of it.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or refuses to.
+    pub fn state(&self) -> Result<ControllerState, KubectlError> {
+        let kubectl = self.kubectl();
+        let text = kubectl.run(&["get", "job", &self.name, "--ignore-not-found", "-o", "json"], None)?;
+        let Ok(job) = serde_json::from_str::<Value>(&text) else { return Ok(ControllerState::Gone) };
+        let selector = format!("{},app.kubernetes.io/component=controller", self.selector());
+        let found = kubectl.run_json(&["get", "pods", "-l", &selector, "-o", "json"])?;
+        Ok(state_of(&job, found["items"].as_array().map_or(&[][..], Vec::as_slice)))
+    }
+
+    /// The pods in which it has run, the first one first.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or refuses to.
+    pub fn pod_names(&self) -> Result<Vec<String>, KubectlError> {
+        let selector = format!("{},app.kubernetes.io/component=controller", self.selector());
+        let found = self.kubectl().run_json(&["get", "pods", "-l", &selector, "-o", "json"])?;
+        let mut pods = found["items"].as_array().cloned().unwrap_or_default();
+        pods.sort_by_key(begun);
+        let name = |pod: &Value| pod["metadata"]["name"].as_str().map(str::to_owned);
+        Ok(pods.iter().filter_map(name).collect())
+    }
+
+    /// Passes on the log of one of its pods, until that ends where it is to be followed; false where it cannot be had.
+    ///
+    /// # Errors
+    /// kubectl does not run.
+    pub fn log(&self, pod: &str, follow: bool) -> Result<bool, KubectlError> {
+        let mut command = self.kubectl().command(&["logs", pod, "-c", CONTAINER]);
+        if follow {
+            command.arg("--follow");
+        }
+        Ok(command.stdin(Stdio::null()).status().map_err(KubectlError::Io)?.success())
+    }
+
+    /// Has a command of dyno's carried out in a pod, and passes on what it prints.
+    ///
+    /// # Errors
+    /// kubectl does not run.
+    pub fn show(&self, pod: &str, words: &[&str]) -> Result<bool, KubectlError> {
+        let mut command = self.kubectl().command(&["exec", pod, "-c", CONTAINER, "--"]);
+        let status = command.arg("dyno").args(words).stdin(Stdio::null()).status();
+        Ok(status.map_err(KubectlError::Io)?.success())
+    }
+
+    /// Copies the directory of the experiment into `folder`: from the controller's pod, or where that has ended by a pod that
+    /// reads the volume.
+    ///
+    /// # Errors
+    /// The cluster does not answer, the directory is not there, the copy is not whole, or `folder` cannot be written.
+    pub fn fetch(&self, folder: &Path, control: &Control) -> Result<(), PodsError> {
+        if let ControllerState::Running { pod, .. } = self.state()? {
+            return self.copy_from(&pod, folder);
+        }
+        let reader = format!("{}-r", self.name);
+        let patience = format!("{READER_S}s");
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": reader, "labels": labels(&self.name, "reader", "dyno")},
+            "spec": {
+                "backoffLimit": 0,
+                "ttlSecondsAfterFinished": 0,
+                "activeDeadlineSeconds": READER_S,
+                "template": {
+                    "metadata": {"labels": labels(&self.name, "reader", "dyno")},
+                    "spec": self.pod("reader", &["dyno", "pod", "--patience", &patience]),
+                },
+            },
+        });
+        let kubectl = self.kubectl();
+        kubectl.create_objects(&[job])?;
+        let copied = self.await_reader(control).and_then(|pod| self.copy_from(&pod, folder));
+        kubectl.run(
+            &["delete", "job", &reader, "--ignore-not-found", "--cascade=foreground", "--wait=false"],
+            None,
+        )?;
+        copied
+    }
+
+    fn await_reader(&self, control: &Control) -> Result<String, PodsError> {
+        let kubectl = self.kubectl();
+        let pods = ServerPods::new(&kubectl, &self.selector());
+        let selector = format!("{},app.kubernetes.io/component=reader", self.selector());
+        let begun = Instant::now();
+        loop {
+            let found = kubectl.run_json(&["get", "pods", "-l", &selector, "-o", "json"])?;
+            let pod = &found["items"][0];
+            let why = match state(pod) {
+                PodState::Ready => {
+                    return Ok(pod["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+                }
+                PodState::Failed(why) => return Err(pods.with_log(pod, why)),
+                PodState::Waiting(why) => why,
+            };
+            if control.is_stopping() {
+                return Err(PodsError::Interrupted);
+            }
+            if begun.elapsed().as_nanos() > u128::from(self.kubernetes.patience.0) {
+                return Err(PodsError::Late { waited: begun.elapsed(), why });
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    fn copy_from(&self, pod: &str, folder: &Path) -> Result<(), PodsError> {
+        let failed = |source| PodsError::Copy { folder: folder.to_owned(), source };
+        let mut command = self.kubectl().command(&["exec", pod, "-c", CONTAINER, "--"]);
+        command.args(["dyno", "send", &self.directory()]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let output = child.stdout.take().ok_or_else(|| failed(std::io::Error::other("no pipe")))?;
+        let unpacked = crate::kubernetes::transfer::receive_folder(output, folder);
+        let status = child.wait().map_err(failed)?;
+        // A copy that breaks off may end between two files: only the sender knows that it has said all.
+        unpacked.map_err(failed)?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(failed(std::io::Error::other(format!("kubectl exec has ended with {status}")))),
+        }
+    }
+
+    /// Removes it with all that belongs to it, `results` included where the claim is its own, and waits until the pods are
+    /// gone: a run that is under way ends as by Ctrl-C.
+    ///
+    /// # Errors
+    /// The cluster does not answer, refuses, or has not removed them in time.
+    pub fn remove(&self, results: bool) -> Result<(), PodsError> {
+        let kubectl = self.kubectl();
+        if !is_selector(&self.selector()) {
+            return Err(PodsError::Refused(format!("{:?} is no name that dyno gives", self.name)));
+        }
+        let selector = self.selector();
+        let words =
+            ["delete", "job", "-l", &selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
+        kubectl.run(&words, None)?;
+        removed(&kubectl, &selector, REMOVAL)?;
+        let name = self.name.as_str();
+        kubectl.run(&["delete", "secret", "--ignore-not-found", "--wait=false", "--", name], None)?;
+        if results && self.own_claim {
+            let name = self.claim.as_str();
+            let words =
+                ["delete", "persistentvolumeclaims", "--ignore-not-found", "--wait=false", "--", name];
+            kubectl.run(&words, None)?;
+        }
+        Ok(())
+    }
+}
+
+/// When a pod was made, so that times are in their order.
+fn begun(pod: &Value) -> String {
+    pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned()
+}
+
+/// What a Job and its pods say of a controller.
+fn state_of(job: &Value, pods: &[Value]) -> ControllerState {
+    let ended = |pod: &&Value| pod["status"]["containerStatuses"][0]["state"]["terminated"].is_object();
+    let last = pods.iter().filter(ended).max_by_key(|pod| begun(pod));
+    let code = last.and_then(|pod| {
+        let code = pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64()?;
+        i32::try_from(code).ok()
+    });
+    let conditions = job["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let is = |name: &str| conditions.iter().any(|one| one["type"] == name && one["status"] == "True");
+    if is("Complete") || is("Failed") {
+        // A pod that its node has lost says nothing of how it ended.
+        return ControllerState::Ended(if is("Complete") { Some(0) } else { code });
+    }
+    let newest = pods.iter().max_by_key(|pod| begun(pod));
+    let Some(newest) = newest else { return ControllerState::Waiting("its pod is not there yet".into()) };
+    match state(newest) {
+        PodState::Ready => ControllerState::Running {
+            pod: newest["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            node: newest["spec"]["nodeName"].as_str().unwrap_or_default().to_owned(),
+            restarts: pods.len() - 1,
+        },
+        PodState::Waiting(why) => ControllerState::Waiting(why),
+        PodState::Failed(why) => ControllerState::Waiting(format!("its pod has ended ({why})")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_config::experiment::read_plan;
+
+    fn controller(more: &str) -> ClusterController {
+        let text = format!("server: {{kind: redis}}\nkubernetes: {{{more}}}\n");
+        let plan = read_plan(&text, "x.yaml", &[]).unwrap();
+        ClusterController::named("dyno-1a2b", plan.base.kubernetes.as_ref().unwrap())
+    }
+
+    fn objects(controller: &ClusterController) -> Vec<Value> {
+        let sets = ["server.options.requirepass=hush".to_owned()];
+        controller.manifests(&Conducted { text: "password: hush", sets: &sets }).unwrap()
+    }
+
+    #[test]
+    fn a_controller_has_a_secret_a_claim_and_a_job() {
+        let made = objects(&controller("controller: {size: 2GiB, class: fast, requests: {cpu: 1}}"));
+        let kinds: Vec<&Value> = made.iter().map(|object| &object["kind"]).collect();
+        assert_eq!(kinds, ["Secret", "PersistentVolumeClaim", "Job"]);
+        let with_secret = made.iter().filter(|object| object.to_string().contains("hush"));
+        assert_eq!(with_secret.map(|object| &object["kind"]).collect::<Vec<_>>(), ["Secret"]);
+        assert_eq!(made[1]["spec"]["resources"]["requests"]["storage"], "2147483648");
+        assert_eq!(made[1]["spec"]["storageClassName"], "fast");
+        let pod = &made[2]["spec"]["template"]["spec"];
+        assert_eq!((&pod["serviceAccountName"], &pod["restartPolicy"]), (&json!("dyno"), &json!("Never")));
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "1");
+        assert_eq!(
+            pod["containers"][0]["command"],
+            json!(["dyno", "conduct", "--experiment", "/experiment", "--out", "/work/dyno-1a2b"])
+        );
+        // Every answer of dyno's ends the Job; a kill and an eviction do not.
+        let rules = &made[2]["spec"]["podFailurePolicy"]["rules"];
+        assert_eq!(rules[0]["onPodConditions"][0]["type"], "DisruptionTarget");
+        assert_eq!(rules[1]["onExitCodes"]["values"], json!([1, 2, 3, 4, 5, 130]));
+    }
+
+    #[test]
+    fn a_claim_that_is_given_is_neither_made_nor_removed() {
+        let own = controller("controller: {claim: results, account: bench}");
+        assert_eq!((own.claim.as_str(), own.own_claim), ("results", false));
+        let made = objects(&own);
+        assert_eq!(made.iter().filter(|object| object["kind"] == "PersistentVolumeClaim").count(), 0);
+        let pod = &made[1]["spec"]["template"]["spec"];
+        assert_eq!(pod["volumes"][0]["persistentVolumeClaim"]["claimName"], "results");
+        assert_eq!(pod["serviceAccountName"], "bench");
+    }
+
+    fn pod(name: &str, begun: &str, state: Value) -> Value {
+        let ready = state["running"].is_object();
+        json!({
+            "metadata": {"name": name, "creationTimestamp": begun}, "spec": {"nodeName": "n1"},
+            "status": {
+                "phase": "Running", "containerStatuses": [{"state": state}],
+                "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+            },
+        })
+    }
+
+    #[test]
+    fn a_pod_that_was_killed_is_followed_by_another_one() {
+        let (none, running) = (json!({}), json!({"running": {}}));
+        let killed = pod("a", "2026-01-01T00:00:00Z", json!({"terminated": {"exitCode": 137}}));
+        let state = state_of(&none, std::slice::from_ref(&killed));
+        assert!(matches!(state, ControllerState::Waiting(_)), "{state:?}");
+        let next = pod("b", "2026-01-01T00:01:00Z", running);
+        let state = state_of(&none, &[next, killed.clone()]);
+        let wanted = ControllerState::Running { pod: "b".into(), node: "n1".into(), restarts: 1 };
+        assert_eq!(state, wanted);
+        let ended = pod("b", "2026-01-01T00:01:00Z", json!({"terminated": {"exitCode": 4}}));
+        let failed = json!({"status": {"conditions": [{"type": "Failed", "status": "True"}]}});
+        assert_eq!(state_of(&failed, &[ended, killed.clone()]), ControllerState::Ended(Some(4)));
+        let complete = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
+        assert_eq!(state_of(&complete, &[killed]), ControllerState::Ended(Some(0)));
+        assert_eq!(state_of(&failed, &[]), ControllerState::Ended(None));
+    }
+}
