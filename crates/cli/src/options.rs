@@ -195,6 +195,21 @@ pub struct RunArgs {
         help_heading = "Comparison"
     )]
     pub turns: usize,
+    /// Make the run so many times: an experiment without a file, whose table has the interval of their mean
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["versus", "no_out", "in_cluster", "sets", "scale"],
+        value_parser = clap::builder::RangedU64ValueParser::<u32>::new().range(1..=999),
+        help_heading = "Experiment"
+    )]
+    pub repeat: Option<u32>,
+    /// With --repeat: name of the experiment, which its directory begins with
+    #[arg(long, value_name = "NAME", requires = "repeat", help_heading = "Experiment")]
+    pub name: Option<String>,
+    /// With --repeat: its subject, in words for people
+    #[arg(long, value_name = "TEXT", requires = "repeat", help_heading = "Experiment")]
+    pub note: Option<String>,
     /// Experiments: replace a value of the file, or the levels of a factor; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Experiment")]
     pub sets: Vec<String>,

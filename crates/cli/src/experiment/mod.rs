@@ -45,7 +45,6 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 /// `dyno run FILE`; `junit`: the file of `--junit`.
 pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Failure> {
     refuse_options(args)?;
-    let outlets = args.live.outlets()?;
     let text = text_of(name, args.scale)?;
     let mut sets = args.sets.clone();
     sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
@@ -54,16 +53,34 @@ pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Fai
         let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
         return in_cluster::begin(&plan, &text, &sets, &path);
     }
+    carry_out_text(args, &text, name, &sets, junit)
+}
+
+/// Carries out an experiment of a file or of a command line, in a directory of its own.
+fn carry_out_text(
+    args: &RunArgs,
+    text: &str,
+    name: &str,
+    sets: &[String],
+    junit: Option<&Path>,
+) -> Result<Exit, Failure> {
+    let outlets = args.live.outlets()?;
+    let plan = planned(text, name, sets)?;
     ready(&plan)?;
     let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut directory = Directory::create(&path, &text, name, &sets, &plan)?;
+    let mut directory = Directory::create(&path, text, name, sets, &plan)?;
     if args.web || args.open {
         crate::serve::show_live_page(directory.path(), args.open)?;
     }
     let how = CarryOut { quiet: args.quiet, json: args.json, outlets, junit, persistent: None };
     carry_out(&plan, &mut directory, control, how)
+}
+
+/// `dyno run TARGET --repeat N`: an experiment without a file.
+pub fn repeat(args: &RunArgs, text: &str, junit: Option<&Path>) -> Result<Exit, Failure> {
+    carry_out_text(args, text, "dyno run --repeat", &[], junit)
 }
 
 /// Options that speak of a single run: an experiment says it in its file.

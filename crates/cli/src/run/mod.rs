@@ -184,6 +184,10 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
                 "--password-from: goes with a target's URI; {name} has its own"
             )));
         }
+        if args.repeat.is_some() {
+            let words = format!("--repeat: {name} says it itself: use --set repetitions=N");
+            return Err(Failure::usage(words));
+        }
         return experiment::run(args, name, place);
     }
     if args.in_cluster {
@@ -201,6 +205,9 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     }
     let run = RunSpec::from_args(args)?;
     let wanted = target_kind(args, client_of(&run))?;
+    if let Some(repetitions) = args.repeat {
+        return experiment::repeat(args, &run.as_experiment(args, repetitions)?, place);
+    }
     let watch = run.watch_plan()?;
     let mut resolved = Resolved::new(run)?;
     resolved.one_loader = matches!(wanted, TargetKind::Sqlite);

@@ -11,6 +11,7 @@ use dyno_config::tree::{Node, Origin, TreeError, Value};
 use dyno_engine::affinity;
 use dyno_engine::arrivals::Profile;
 use dyno_frontend::exit::Failure;
+use dyno_frontend::secret;
 use dyno_monitor::prometheus::Url;
 use dyno_session::watch::WatchPlan;
 use dyno_session::work::Wording;
@@ -107,6 +108,32 @@ impl RunSpec {
         }
         experiment.phases.load.users = measure.concurrency().unwrap_or(LOADERS).clamp(1, LOADERS);
         Ok(RunSpec { tree, experiment })
+    }
+
+    /// The same run, made so many times, as the text of an experiment.
+    ///
+    /// # Errors
+    /// The target's password cannot be had.
+    pub fn as_experiment(&self, args: &RunArgs, repetitions: u32) -> Result<String, Failure> {
+        let mut tree = self.tree.clone();
+        let mut set = |key: &str, option: &str, value: Value| tree.set_path(key, typed(option, value));
+        if let Some(name) = &args.name {
+            set("name", "--name", Value::Text(name.clone()));
+        }
+        if let Some(note) = &args.note {
+            set("description", "--note", Value::Text(note.clone()));
+        }
+        let target = match &args.target {
+            Some(text) => secret::uri(text, args.password_from.as_ref())?,
+            None => "spawn:".to_owned(),
+        };
+        set("target", "TARGET", Value::Text(target));
+        set("repetitions", "--repeat", Value::Int(i128::from(repetitions)));
+        let loaders = self.experiment.phases.load.users as i128;
+        set("phases.load.users", "default", Value::Int(loaders));
+        let all: serde_json::Value = tree.read().map_err(refused)?;
+        // What JSON writes, YAML reads.
+        serde_json::to_string_pretty(&all).map(|text| text + "\n").map_err(Failure::internal)
     }
 
     /// Calls `read` with the words of this command line.

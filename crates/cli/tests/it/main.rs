@@ -30,6 +30,7 @@ mod phases;
 mod pocdriver_shards;
 mod prove_embedded;
 mod push;
+mod repeat;
 mod reports;
 mod resume_again;
 mod searches;

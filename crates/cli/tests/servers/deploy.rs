@@ -59,6 +59,14 @@ fn kubectl_renders_the_manifests() {
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
     let mut kinds: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
     kinds.sort_unstable();
-    let expected = ["ConfigMap", "Job", "PersistentVolumeClaim", "Role", "RoleBinding", "ServiceAccount"];
+    let expected = [
+        "ConfigMap",
+        "Job",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
+    ];
     assert_eq!(kinds, expected);
 }

@@ -108,8 +108,8 @@ pub struct Experiment {
     pub window: Window,
     /// Reaction to a run that fails: the rest goes on, or the experiment ends. Default: continue.
     pub on_failure: OnFailure,
-    /// Longest time that hosts or a cluster which earlier runs have reached may be out of reach: a run that meets that is made again
-    /// until then. Default: 10m.
+    /// Longest time that hosts or a cluster which earlier runs have reached may be out of reach: a run that meets that is made
+    /// again until then. Default: 10m.
     pub outage: Span,
 }
 
