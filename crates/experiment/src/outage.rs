@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Returns whether an error says that a cluster or a host cannot be reached now. That a server has died, or that a pod has failed,
-/// is none.
+/// Returns whether an error says that a cluster or a host cannot be reached now. That a server has died, or that a pod has
+/// failed, is none.
 pub(super) fn is_out_of_reach(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(one) = next {

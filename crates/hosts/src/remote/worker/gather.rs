@@ -29,29 +29,32 @@ fn is_alike(form: &mut Option<(usize, Scale)>, totals: &Totals) -> bool {
     *form.get_or_insert(own) == own
 }
 
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// A worker that has said nothing for so long is told of: one says something every second.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// When each worker was last heard, and which silences were told of.
+/// How long each worker has said nothing while this process looked: what has been said waits while it stands still.
 struct SilentWorkers {
-    heard: Vec<Instant>,
-    told: Vec<bool>,
+    quiet: Vec<Duration>,
 }
 
 impl SilentWorkers {
     fn new(count: usize) -> Self {
-        SilentWorkers { heard: vec![Instant::now(); count], told: vec![false; count] }
+        SilentWorkers { quiet: vec![Duration::ZERO; count] }
     }
 
     fn heard(&mut self, worker: usize) {
-        self.heard[worker] = Instant::now();
-        self.told[worker] = false;
+        self.quiet[worker] = Duration::ZERO;
     }
 
-    /// Tells once of each silence of those who have not ended.
+    /// A look in vain: tells once of each silence of those who have not ended.
     fn tell(&mut self, open: &[usize], name: impl Fn(usize) -> String) {
         for worker in open {
-            if self.heard[*worker].elapsed() > SILENT && !std::mem::replace(&mut self.told[*worker], true) {
+            let before = self.quiet[*worker];
+            self.quiet[*worker] += LOOK;
+            if before < SILENT && self.quiet[*worker] >= SILENT {
                 let (name, lease) = (name(*worker), LEASE.as_secs());
                 tracing::warn!(target: NOTICE, "{name} says nothing; it is waited for, {lease} s at most");
             }
@@ -85,7 +88,7 @@ impl WorkerPool {
         };
         let mut waited = SilentWorkers::new(self.members.len());
         while !open.is_empty() {
-            let event = held(&self.told).recv_timeout(Duration::from_millis(50));
+            let event = held(&self.told).recv_timeout(LOOK);
             match &event {
                 Ok((worker, _)) => waited.heard(*worker),
                 // Nothing waits to be read: those who are silent are so.
