@@ -52,6 +52,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     nodes::wsf_with_privileges(&cluster);
     nodes::sixteen_mongods(&cluster);
     nodes::a_node_that_is_cut_off(&cluster);
+    nodes::a_worker_that_the_hub_has_lost(&cluster);
     cpu_of_a_short_phase(&cluster);
     what_cannot_be_says_why(&cluster);
     a_server_that_is_evicted(&cluster);

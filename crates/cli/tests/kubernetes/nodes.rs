@@ -5,6 +5,7 @@ use dyno_testkit::kube::Cluster;
 use dyno_testkit::{Dyno, assert_exit, stderr, stdout};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Output;
 use std::time::Duration;
 
@@ -219,26 +220,25 @@ pub fn workers_keep_off_servers(cluster: &Cluster) {
     cluster.assert_nothing_left(Duration::from_secs(30));
 }
 
-/// The node of both workers is cut off for twice the time after which they are given up. The run says so once, what was recorded
-/// until then is there, what the pods have said has come home, and nothing is left once the node is back.
+/// The node of both workers, and so of the hub, is cut off for 20 s, less than the lease: the workers go on, hand over all they
+/// have measured, and the run says what happened: their server was out of reach, and so was their controller.
 pub fn a_node_that_is_cut_off(cluster: &Cluster) {
     let dyno = Dyno::new();
     let on = |node: &str| format!("{{node_selector: {{kubernetes.io/hostname: {node}}}}}");
     let keys = format!("  worker_pods: 2\n  servers: {}\n  workers: {}\n", on("node0"), on("node1"));
-    let phases = "connections: 8, rate: 500, duration: 60s, warmup: 0s";
-    std::fs::write(dyno.path("e.yaml"), cluster.experiment("bench", "{kind: redis}", &keys, phases)).unwrap();
-    let child = dyno.start(&["run", "e.yaml", "--out", "cut", "--quiet"]);
-    dyno.await_phase("cut/runs/cell0001-rep01", "measure");
-    cluster.node("cut", 1);
-    std::thread::sleep(Duration::from_secs(20));
-    cluster.node("mend", 1);
-    let output = child.wait_with_output().unwrap();
-    assert_exit(&output, &[5]);
-    let (dir, record) = record(&dyno, "cut");
+    let (output, dir, record) = cut(cluster, &dyno, &keys, |_| 1);
     let words = record["words"].as_str().unwrap();
-    assert!(words.contains("silent for 10 s"), "{words}");
-    assert_eq!(words.matches("was lost").count(), 1, "both are lost for one reason: {words}");
-    assert!(std::fs::metadata(dir.join("intervals.jsonl")).unwrap().len() > 0, "what was recorded is kept");
+    assert!(words.contains("nothing succeeded for"), "{words}");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    let verdict = summary["verdict"].to_string();
+    assert!(verdict.contains("heard nothing of their controller"), "{verdict}");
+    assert!(!verdict.contains("was lost"), "{verdict}");
+    let measured = dyno_testkit::phase(&summary, "measure");
+    let ended = measured["outcomes"].as_object().unwrap().values();
+    let ended: u64 = ended.filter_map(Value::as_u64).sum();
+    assert_eq!(dyno_testkit::arrivals(measured), ended, "each arrival has an end: {measured:#}");
+    let seconds = measured["seconds"].as_f64().unwrap();
+    assert!((seconds - 60.0).abs() < 0.5, "the whole phase: {seconds}, {}", stderr(&output));
     let home = std::fs::read_dir(dir.join("server")).unwrap().flatten();
     let names: Vec<String> = home.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let log = names.iter().find(|name| name.ends_with("-s0-0.server.log.gz"));
@@ -246,4 +246,44 @@ pub fn a_node_that_is_cut_off(cluster: &Cluster) {
     let read = std::process::Command::new("gzip").arg("-dc").arg(path).output().unwrap();
     assert!(String::from_utf8_lossy(&read.stdout).contains("Ready to accept connections"), "{names:?}");
     cluster.assert_nothing_left(Duration::from_secs(60));
+}
+
+/// The node of the second worker is cut off from the hub, which is in the first one's pod: pods do not sleep, and it is given up
+/// after ten seconds. What was recorded until then is there.
+pub fn a_worker_that_the_hub_has_lost(cluster: &Cluster) {
+    let dyno = Dyno::new();
+    let keys = "  worker_pods: 2\n  workers: {one_per_node: true}\n";
+    let (_, dir, record) = cut(cluster, &dyno, keys, |cluster| {
+        let second = "batch.kubernetes.io/job-completion-index=1,app.kubernetes.io/component=worker";
+        let path = "jsonpath={.items[0].spec.nodeName}";
+        let (found, node) = cluster.k(&["-n", "bench", "get", "pods", "-l", second, "-o", path]);
+        assert!(found, "{node}");
+        node.trim().strip_prefix("node").unwrap().parse().unwrap()
+    });
+    let words = record["words"].as_str().unwrap();
+    assert!(words.contains("silent for 10 s"), "{words}");
+    assert_eq!(words.matches("was lost").count(), 1, "{words}");
+    assert!(std::fs::metadata(dir.join("intervals.jsonl")).unwrap().len() > 0, "what was recorded is kept");
+    cluster.assert_nothing_left(Duration::from_secs(60));
+}
+
+/// A run of a minute, a node of which is cut off for 20 s once it measures: what was printed, its folder and its record.
+fn cut(
+    cluster: &Cluster,
+    dyno: &Dyno,
+    keys: &str,
+    node: impl Fn(&Cluster) -> usize,
+) -> (std::process::Output, PathBuf, Value) {
+    let phases = "connections: 8, rate: 500, duration: 60s, warmup: 0s";
+    std::fs::write(dyno.path("e.yaml"), cluster.experiment("bench", "{kind: redis}", keys, phases)).unwrap();
+    let child = dyno.start(&["run", "e.yaml", "--out", "cut", "--quiet"]);
+    dyno.await_phase("cut/runs/cell0001-rep01", "measure");
+    let node = node(cluster);
+    cluster.node("cut", node);
+    std::thread::sleep(Duration::from_secs(20));
+    cluster.node("mend", node);
+    let output = child.wait_with_output().unwrap();
+    assert_exit(&output, &[5]);
+    let (dir, record) = record(dyno, "cut");
+    (output, dir, record)
 }
