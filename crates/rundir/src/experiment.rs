@@ -178,8 +178,44 @@ impl ExperimentDir {
         record.cells.into_iter().find(|one| one.label == cell).map(|one| one.levels)
     }
 
+    /// Operations per second of the best run. A run that is invalid or did not complete is never the best.
+    pub fn best_throughput(&self) -> Option<f64> {
+        let counts = |run: &&EndedRun| run.status == "complete" && run.trust != "invalid";
+        self.runs.iter().filter(counts).filter_map(|run| run.throughput).reduce(f64::max)
+    }
+
     /// The cell with a number.
     pub fn find_cell(&self, number: usize) -> Option<&RecordedCell> {
         self.cells.iter().find(|cell| cell.number == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_run_is_never_the_best() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        let record = r#"{"version": 1, "name": "n", "started": "", "command": [], "cells": [], "runs": 5}"#;
+        std::fs::write(here.join("experiment.json"), record).unwrap();
+        let best = |runs: &[(&str, &str, f64)]| {
+            let line = |(number, (status, trust, throughput)): (usize, &(&str, &str, f64))| {
+                format!(
+                    "{{\"event\": \"ended\", \"cell\": 1, \"repetition\": {number}, \"point\": \"\", \"dir\": \"r{number}\", \
+                     \"status\": \"{status}\", \"words\": \"\", \"trust\": \"{trust}\", \"throughput\": {throughput}, \
+                     \"passed\": true}}\n"
+                )
+            };
+            std::fs::write(here.join("journal.jsonl"), runs.iter().enumerate().map(line).collect::<String>())
+                .unwrap();
+            ExperimentDir::open(here).unwrap().best_throughput()
+        };
+        let (valid, suspect) = (("complete", "valid", 100.0), ("complete", "suspect", 110.0));
+        let (invalid, cut) = (("complete", "invalid", 900.0), ("interrupted", "valid", 800.0));
+        assert_eq!(best(&[valid, ("complete", "valid", 90.0)]), Some(100.0), "the best, not the mean");
+        assert_eq!(best(&[invalid, valid, suspect, cut]), Some(110.0));
+        assert_eq!(best(&[invalid, cut]), None);
     }
 }

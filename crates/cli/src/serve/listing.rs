@@ -108,6 +108,7 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
         }
     }
     let dir = ExperimentDir::open(path)?;
+    entry.throughput = dir.best_throughput();
     entry.title = dir.name;
     entry.started = dir.started;
     entry.state = match (holder(path), dir.complete) {
@@ -117,7 +118,6 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
     }
     .into();
     entry.runs = (!dir.searches).then_some((dir.runs.len(), dir.planned));
-    entry.throughput = dir.runs.iter().filter_map(|run| run.throughput).reduce(f64::max);
     let count = |what: &str| dir.runs.iter().filter(|run| run.trust == what).count();
     let words = ["valid", "suspect", "invalid"].map(|what| (count(what), what));
     let words: Vec<String> =

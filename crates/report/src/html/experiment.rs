@@ -136,12 +136,40 @@ fn recovered(all: &Gathered<'_>) -> String {
     }
 }
 
+/// Cells that may be called the greatest: an invalid run is in no mean of theirs.
+fn sound<'a>(all: &'a Gathered<'_>) -> impl Iterator<Item = &'a CellRuns> {
+    all.rows.iter().filter(|row| row.figures.invalid == 0)
+}
+
 /// Answer of the experiment, in a sentence or two: the greatest mean throughput, and whether its interval keeps clear of the
-/// others'.
+/// others'. Cells with invalid runs are left out, which the answer says.
 fn answer(all: &Gathered<'_>) -> String {
+    let left_out = all.rows.len() - sound(all).count();
+    match (all.rows.len(), left_out) {
+        (_, 0) => answer_of(&all.rows.iter().collect::<Vec<_>>()),
+        (1, _) => {
+            let answer = answer_of(&all.rows.iter().collect::<Vec<_>>());
+            format!("{answer} {} invalid.", are(all.rows[0].figures.invalid, "run"))
+        }
+        (cells, left_out) if cells == left_out => {
+            "Every cell has invalid runs: none is called the greatest.".into()
+        }
+        (_, left_out) => {
+            let answer = answer_of(&sound(all).collect::<Vec<_>>());
+            format!("{answer} {} left out: invalid runs.", are(left_out, "cell"))
+        }
+    }
+}
+
+/// A count with its verb: `1 run is`, `2 runs are`.
+fn are(count: usize, what: &str) -> String {
+    format!("{} {}", counted(count, what), if count == 1 { "is" } else { "are" })
+}
+
+fn answer_of(rows: &[&CellRuns]) -> String {
     let known =
-        |row: &'_ CellRuns| Some((row.figures.throughput?, row.figures.half_width, row.describe_cell()));
-    let mut means: Vec<(f64, Option<f64>, String)> = all.rows.iter().filter_map(known).collect();
+        |row: &&CellRuns| Some((row.figures.throughput?, row.figures.half_width, row.describe_cell()));
+    let mut means: Vec<(f64, Option<f64>, String)> = rows.iter().filter_map(known).collect();
     means.sort_by(|a, b| b.0.total_cmp(&a.0));
     let said = |(mean, half, label): &(f64, Option<f64>, String)| {
         let half = half.map_or(String::new(), |share| format!(" ± {}", format_rate(share * mean)));

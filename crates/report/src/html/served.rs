@@ -9,6 +9,9 @@ use maud::{Markup, Render, html};
 const LIST: &str = include_str!("list.js");
 const LIVE: &str = include_str!("live.js");
 
+/// Head of the column of throughput: an experiment has one of each of its runs.
+const THROUGHPUT: &str = "operations/s (best run)";
+
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListedKind {
@@ -32,7 +35,7 @@ pub struct Listed {
     pub started: String,
     /// Target.
     pub target: String,
-    /// Operations per second; of an experiment the greatest of its runs.
+    /// Operations per second; of an experiment those of its best run that is not invalid.
     pub throughput: Option<f64>,
     /// p99 of the response time of the slowest operation of a run, microseconds; infinite if arrivals were dropped.
     pub p99_us: Option<f64>,
@@ -119,7 +122,7 @@ fn render_row(one: &Listed, writes: bool) -> Markup {
             td.word data-head="name" { span { (report) " " small.dim { (words_of(one)) } } }
             td class="word when" data-head="started" { (format_timestamp(&one.started)) }
             td.word data-head="target" { (one.target) }
-            td data-head="operations/s" { (one.throughput.map_or("-".into(), format_rate)) }
+            td data-head=(THROUGHPUT) { (one.throughput.map_or("-".into(), format_rate)) }
             td data-head="p99" { (p99) }
             td class="word grade" data-head="verdict" {
                 span class=(class(&one.verdict)) { (verdict) }
@@ -136,8 +139,7 @@ fn render_row(one: &Listed, writes: bool) -> Markup {
 
 /// The list of a folder. `left_out` older entries are not shown.
 pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) -> String {
-    let heads =
-        ["compare", "baseline", "name", "started", "target", "operations/s", "p99", "verdict", "state"];
+    let heads = ["compare", "baseline", "name", "started", "target", THROUGHPUT, "p99", "verdict", "state"];
     let class = |at: usize| matches!(at, 2..=4 | 7..=8).then_some("word");
     let body = html! {
         header {
@@ -149,6 +151,7 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
                 } @else {
                     "Read-only: nothing can be changed from here."
                 }
+                " The best run of an experiment is never an invalid one."
             }
             p id="lost" class="note" role="status" hidden {
                 "The server does not answer: this list is as it was."

@@ -193,6 +193,26 @@ fn an_experiment_merges_its_repetitions() {
 }
 
 #[test]
+fn a_cell_with_an_invalid_run_is_not_called_the_greatest() {
+    let folder = tempfile::tempdir().unwrap();
+    let cells: [(&str, &[(&str, &str)]); 3] =
+        [("a", &[("size", "1")]), ("b", &[("size", "2")]), ("c", &[("size", "3")])];
+    let mut dir = experiment(folder.path(), &cells, 1, 3);
+    let page = |dir: &ExperimentDir| crate::html::experiment::experiment_page(dir, None, &[]);
+    // One run a cell: 201, 211, 221.
+    let text = page(&dir);
+    assert!(text.contains("Throughput is greatest at 221/s with size 3."), "{text}");
+    dir.runs[2].trust = "invalid".into();
+    let text = page(&dir);
+    assert!(text.contains("Throughput is greatest at 211/s with size 2."), "{text}");
+    assert!(text.contains("1 cell is left out: invalid runs."), "{text}");
+    assert!(!text.contains("greatest at 221"), "{text}");
+    dir.runs.iter_mut().for_each(|run| run.trust = "invalid".into());
+    let text = page(&dir);
+    assert!(text.contains("Every cell has invalid runs") && !text.contains("Greatest mean"), "{text}");
+}
+
+#[test]
 fn engines_by_memory_are_laid_over_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let cells: [(&str, &[(&str, &str)]); 4] = [
