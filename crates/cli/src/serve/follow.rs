@@ -19,8 +19,8 @@ const CHUNK: u64 = 1 << 20;
 /// Seconds of silence that are told of.
 const SILENT_S: f64 = 3.0;
 
-/// Time, succeeded and failed a second, p50 and p99.
-type LiveSecond = (f64, f64, f64, Option<f64>, Option<f64>);
+/// Time, length of an interval, succeeded and failed a second, p50 and p99.
+type LiveSecond = (f64, f64, f64, f64, Option<f64>, Option<f64>);
 
 /// Answer to a page that follows.
 #[derive(Debug, Default, Serialize)]
@@ -37,7 +37,8 @@ pub struct Tail {
     pub silent_s: Option<f64>,
     /// The operation whose response times are given.
     pub metric: String,
-    /// Time (seconds since the first phase began), succeeded and failed a second, p50 and p99 in microseconds.
+    /// Time (seconds since the first phase began), length of an interval of the phase, succeeded and failed a second, p50 and
+    /// p99 in microseconds.
     pub rows: Vec<LiveSecond>,
     /// Phases: begin, end if it has ended, name.
     pub phases: Vec<(f64, Option<f64>, String)>,
@@ -242,7 +243,7 @@ fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mu
         let same = last.filter(|one| one.phase == row.phase && one.start_s == row.start_s);
         let [p50, p99, ..] = same.map_or([None; 4], |one| one.response_us);
         let failed = (row.failed + row.dropped) as f64 / length;
-        tail.rows.push((from.midpoint(to), row.ok as f64 / length, failed, p50, p99));
+        tail.rows.push((from.midpoint(to), axis.step, row.ok as f64 / length, failed, p50, p99));
     }
 }
 
@@ -266,7 +267,7 @@ mod tests {
             move |_: &str| Some(Axis { epoch, step, span: (epoch, end) })
         };
         rows(&text, "", &axis(100.0, 0.5, None), &mut tail);
-        assert_eq!(tail.rows, [(101.25, 20.0, 4.0, Some(5.0), Some(9.0))]);
+        assert_eq!(tail.rows, [(101.25, 0.5, 20.0, 4.0, Some(5.0), Some(9.0))]);
         assert_eq!(tail.metric, "READ");
         std::fs::write(&path, format!("{}{}{}", series::HEADER, line(1, 10), line(2, 20))).unwrap();
         let (text, end) = chunk(&path, next).unwrap();
@@ -274,7 +275,7 @@ mod tests {
         rows(&text, "READ", &axis(0.0, 1.0, Some(2.5)), &mut tail);
         assert_eq!(
             tail.rows,
-            [(2.25, 40.0, 4.0, Some(5.0), Some(9.0))],
+            [(2.25, 1.0, 40.0, 4.0, Some(5.0), Some(9.0))],
             "a phase that ended in the middle of a second"
         );
         let mut tail = Tail::default();
@@ -287,7 +288,7 @@ mod tests {
         let followed = |text: &str, before: &str| {
             let mut tail = Tail::default();
             rows(text, before, &axis(0.0, 1.0, None), &mut tail);
-            (tail.metric, tail.rows.last().and_then(|row| row.3))
+            (tail.metric, tail.rows.last().and_then(|row| row.4))
         };
         assert_eq!(followed(loaded, ""), ("INSERT".into(), Some(1.0)));
         assert_eq!(followed(&format!("{loaded}{}", line(2, 9)), ""), ("READ".into(), Some(5.0)));

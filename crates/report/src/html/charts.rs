@@ -1,6 +1,6 @@
 //! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in `watched`.
 
-use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gaps};
+use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series};
 use crate::html::timeline::{Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
 use dyno_rundir::series::ReadRow;
@@ -125,14 +125,13 @@ fn over_time(
         .for_each(|row| *totals.entry(&row.phase).or_default() += 1);
     let single: Vec<&str> =
         totals.into_iter().filter(|(_, count)| *count == 1).map(|(phase, _)| phase).collect();
-    let mut points: Vec<SeriesPoint> = Vec::new();
+    // Begin, end and value of each.
+    let mut drawn: Vec<(f64, f64, Option<f64>)> = Vec::new();
     for row in rows.iter().filter(|row| row.metric == metric) {
         let Some(span) = axis.phase_span(&row.phase) else { continue };
         let at = span.epoch + row.start_s;
         if span.to - at > usual && single.contains(&row.phase.as_str()) {
-            // A mean over the whole phase is a line from its beginning to its end.
-            let value = of(row, span.to - at);
-            points.extend([(at, value), (span.to, value)]);
+            drawn.push((at, span.to, of(row, span.to - at)));
             continue;
         }
         // The first and the last interval of a phase may be short; of a very short one nothing can be said.
@@ -140,10 +139,24 @@ fn over_time(
         if to - from < usual / 4.0 {
             continue;
         }
-        points.push((from.midpoint(to), of(row, to - from)));
+        drawn.push((from, to, of(row, to - from)));
     }
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    with_gaps(points)
+    drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut points: Vec<SeriesPoint> = Vec::new();
+    let mut before: Option<f64> = None;
+    for (from, to, value) in drawn {
+        // The two intervals that are left out around the begin of a phase take less than half of the usual one.
+        if let Some(end) = before.filter(|end| from - end > 0.75 * usual) {
+            points.push((end.midpoint(from), None));
+        }
+        match to - from > usual * 1.001 {
+            // A mean over the whole phase is a line from its beginning to its end.
+            true => points.extend([(from, value), (to, value)]),
+            false => points.push((from.midpoint(to), value)),
+        }
+        before = Some(to);
+    }
+    points
 }
 
 /// Throughput: all operations, then each.
@@ -267,4 +280,38 @@ pub fn phase_distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distrib
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::timeline::Span;
+
+    fn row(phase: &str, start_s: f64, ok: u64) -> ReadRow {
+        ReadRow { phase: phase.into(), start_s, metric: "TOTAL".into(), ok, ..ReadRow::default() }
+    }
+
+    #[test]
+    fn a_second_that_was_not_recorded_is_a_gap() {
+        let span = |name: &str, from: f64, to: f64| Span { name: name.into(), from, to, epoch: from };
+        let axis = Timeline {
+            spans: vec![span("load", 0.0, 60.0), span("measure", 60.0, 66.0)],
+            ..Timeline::default()
+        };
+        // The load has one mean; of the six seconds of the measurement the third is missing.
+        let mut rows = vec![row("load", 0.0, 600)];
+        rows.extend([0.0, 1.0, 3.0, 4.0, 5.0].map(|at| row("measure", at, 7)));
+        let points = over_time(&rows, "TOTAL", &axis, |row, length| Some(row.ok as f64 / length));
+        let expected = [
+            (0.0, Some(10.0)),
+            (60.0, Some(10.0)),
+            (60.5, Some(7.0)),
+            (61.5, Some(7.0)),
+            (62.5, None),
+            (63.5, Some(7.0)),
+            (64.5, Some(7.0)),
+            (65.5, Some(7.0)),
+        ];
+        assert_eq!(points, expected);
+    }
 }

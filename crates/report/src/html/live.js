@@ -16,9 +16,9 @@ const show = told => {
   if (told.run !== run) { t = []; lines = [[], [], [], []]; }
   ({ run, next, metric } = told);
   let before = t.length ? t[t.length - 1] : null;
-  for (const [at, ...values] of told.rows) {
-    /* Seconds that were not recorded are a gap. */
-    if (before !== null && at - before > 3) { t.push(before + 1); lines.forEach(line => line.push(null)); }
+  for (const [at, step, ...values] of told.rows) {
+    /* Intervals that were not recorded are a gap: one is missing where the step is that of two. */
+    if (before !== null && at - before > 1.5 * step) { t.push((before + at) / 2); lines.forEach(line => line.push(null)); }
     t.push(at);
     values.forEach((v, i) => lines[i].push(v));
     before = at;

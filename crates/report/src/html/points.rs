@@ -19,15 +19,16 @@ pub struct PackedSeries {
 /// Most points of a chart's series.
 pub const MOST: usize = 2_000;
 
-/// At most `most` points (at least 4): of every stretch of time the least and the greatest, in their order. A stretch without a
-/// value stays a gap.
+/// At most `most` points (at least 4): of every stretch of time the least and the greatest, in their order. A gap stays a gap,
+/// however short.
 pub fn decimate_points(points: &[SeriesPoint], most: usize) -> Vec<SeriesPoint> {
     let most = most.max(4);
     if points.len() <= most {
         return points.to_vec();
     }
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
-    let buckets = most / 2;
+    let gaps = points.iter().any(|point| point.1.is_none());
+    let buckets = if gaps { (most / 3).max(1) } else { most / 2 };
     let width = ((last.0 - first.0) / buckets as f64).max(f64::MIN_POSITIVE);
     let place = |at: f64| (((at - first.0) / width) as usize).min(buckets - 1);
     let mut out = Vec::with_capacity(most);
@@ -35,31 +36,28 @@ pub fn decimate_points(points: &[SeriesPoint], most: usize) -> Vec<SeriesPoint> 
         let known = part.iter().filter_map(|(at, value)| value.map(|v| (*at, v)));
         let least = known.clone().min_by(|a, b| a.1.total_cmp(&b.1));
         let greatest = known.max_by(|a, b| a.1.total_cmp(&b.1));
-        match (least, greatest) {
-            (Some(least), Some(greatest)) => {
-                let (one, other) = if least.0 <= greatest.0 { (least, greatest) } else { (greatest, least) };
-                out.push((one.0, Some(one.1)));
-                if other.0 > one.0 {
-                    out.push((other.0, Some(other.1)));
-                }
-            }
-            _ => out.push((part[0].0, None)),
-        }
+        let ends = least.into_iter().chain(greatest).map(|(at, value)| (at, Some(value)));
+        let mut shown: Vec<SeriesPoint> =
+            ends.chain(part.iter().copied().find(|one| one.1.is_none())).collect();
+        shown.sort_by(|a, b| a.0.total_cmp(&b.0));
+        shown.dedup_by(|a, b| a.0 == b.0);
+        out.extend(shown);
     }
     out
 }
 
-/// Breaks a series where samples are missing: where the step is more than three times the usual one.
+/// Breaks a series where a sample is missing: where the step is more than one and a half times the usual one. Sources that look
+/// at uneven times have longer steps: a quarter of the steps may be longer than the usual one.
 pub fn with_gaps(points: Vec<SeriesPoint>) -> Vec<SeriesPoint> {
     let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     if steps.len() < 3 {
         return points;
     }
-    let middle = steps.len() / 2;
-    let usual = *steps.select_nth_unstable_by(middle, f64::total_cmp).1;
+    let most = steps.len() * 3 / 4;
+    let usual = *steps.select_nth_unstable_by(most, f64::total_cmp).1;
     let mut out: Vec<SeriesPoint> = Vec::with_capacity(points.len());
     for point in points {
-        if let Some(last) = out.last().filter(|last| point.0 - last.0 > 3.0 * usual && last.1.is_some()) {
+        if let Some(last) = out.last().filter(|last| point.0 - last.0 > 1.5 * usual && last.1.is_some()) {
             out.push((last.0 + usual, None));
         }
         out.push(point);
@@ -126,5 +124,21 @@ mod tests {
         assert!(few.iter().any(|(at, value)| (4_000.0..6_000.0).contains(at) && value.is_none()));
         let held: Vec<SeriesPoint> = [0.0, 1.0, 2.0, 3.0, 9.0, 10.0].map(|at| (at, Some(1.0))).to_vec();
         assert_eq!(with_gaps(held)[4], (4.0, None));
+        // One sample of one second is missing: the step is two seconds.
+        let held: Vec<SeriesPoint> = [0.0, 1.0, 2.0, 3.1, 5.0, 6.0, 7.0].map(|at| (at, Some(1.0))).to_vec();
+        let broken = with_gaps(held);
+        assert_eq!(broken.iter().filter(|point| point.1.is_none()).count(), 1, "{broken:?}");
+        assert!(broken[4].0 > 3.1 && broken[4].0 < 5.0, "{broken:?}");
+    }
+
+    #[test]
+    fn a_gap_of_a_second_is_seen_in_a_day() {
+        let mut points: Vec<SeriesPoint> =
+            (0..86_400).map(|i| (f64::from(i), Some(f64::from(i % 7)))).collect();
+        points[50_000].1 = None;
+        let few = decimate_points(&points, MOST);
+        assert!(few.len() <= MOST, "{}", few.len());
+        assert!(few.contains(&(50_000.0, None)));
+        assert!(few.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 }
