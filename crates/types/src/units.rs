@@ -243,6 +243,66 @@ impl fmt::Display for Rate {
     }
 }
 
+/// A number to three significant digits: `0.0421`, `12.3`, `1,235`, `1.23e-5`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Significant(pub f64);
+
+impl fmt::Display for Significant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scientific = format!("{:.2e}", self.0);
+        // The exponent of what is shown: 9.999 is 10.0.
+        let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+        match exponent {
+            _ if self.0 == 0.0 => f.pad("0"),
+            None => f.pad(&self.0.to_string()),
+            Some(3..=8) => f.pad(&Rate(self.0).to_string()),
+            Some(exponent @ -3..=2) => f.pad(&format!("{:.*}", (2 - exponent) as usize, self.0)),
+            Some(_) => f.pad(&scientific),
+        }
+    }
+}
+
+/// The ratio of a figure to what it was before, as people read it: a change in per cent up to twice as much, beyond that a
+/// factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change(pub f64);
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ratio if ratio.is_finite() && ratio > 2.0 => f.pad(&format!("{} times as much", factor(ratio))),
+            ratio => f.pad(&format!("{:+.1} %", (ratio - 1.0) * 100.0)),
+        }
+    }
+}
+
+/// An error against what is expected, `+1.25 %`: beyond twice as much a factor.
+pub fn format_error(error: f64) -> String {
+    match error > 1.0 {
+        true => Change(1.0 + error).to_string(),
+        false => format!("{:+.2} %", error * 100.0),
+    }
+}
+
+/// Three significant digits without those that say nothing: `24`, `2.5`.
+fn factor(ratio: f64) -> String {
+    let text = Significant(ratio).to_string();
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// The interval of a ratio in the words of [`Change`] for `ratio`: `+3.1 to +5.2 %`, `3.93 to 4.5 times`.
+pub fn change_span(ratio: f64, (low, high): (f64, f64)) -> String {
+    match ratio.is_finite() && ratio > 2.0 {
+        true => span((factor(low), factor(high)), " times"),
+        false => {
+            span((format!("{:+.1}", (low - 1.0) * 100.0), format!("{:+.1}", (high - 1.0) * 100.0)), " %")
+        }
+    }
+}
+
 /// A unit as people read it: `us` in files and names of figures is µs.
 pub fn symbol(unit: &'static str) -> &'static str {
     if unit == "us" { "µs" } else { unit }
@@ -289,6 +349,41 @@ mod tests {
             assert_eq!(Rate(rate).to_string(), shown);
         }
         assert_eq!(format!("{:>8}", Rate(1_234.0)), "   1,234");
+    }
+
+    #[test]
+    fn small_numbers_keep_three_digits() {
+        for (value, shown) in [
+            (0.0, "0"),
+            (1.234_5e-5, "1.23e-5"),
+            (0.000_999_9, "0.00100"),
+            (0.042_13, "0.0421"),
+            (9.999, "10.0"),
+            (123.4, "123"),
+            (1_234.6, "1,235"),
+        ] {
+            assert_eq!(Significant(value).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn more_than_twice_as_much_is_a_factor() {
+        for (ratio, shown) in [
+            (1.052, "+5.2 %"),
+            (0.25, "-75.0 %"),
+            (2.0, "+100.0 %"),
+            (2.5, "2.5 times as much"),
+            (24.0, "24 times as much"),
+            (1_234.6, "1,235 times as much"),
+        ] {
+            assert_eq!(Change(ratio).to_string(), shown);
+        }
+        assert_eq!(
+            (format_error(0.0125), format_error(23.0)),
+            ("+1.25 %".into(), "24 times as much".to_owned())
+        );
+        assert_eq!(change_span(1.05, (1.031, 1.07)), "+3.1 to +7.0 %");
+        assert_eq!(change_span(4.2, (3.93, 4.5)), "3.93 to 4.5 times");
     }
 
     #[test]

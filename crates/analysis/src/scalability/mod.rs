@@ -5,4 +5,4 @@ pub mod knee;
 pub mod models;
 
 pub use fit::{Fitted, ModelChoice, choose_model};
-pub use models::{Model, Parameters};
+pub use models::{Model, Parameters, describe_parameter};

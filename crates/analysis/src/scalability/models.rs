@@ -1,6 +1,7 @@
 //! Models of throughput as a function of the number of users.
 
 use crate::queueing::mva::solve_exact_mva;
+use dyno_types::units::{ShownLatency, Significant};
 
 /// A shape of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +18,14 @@ pub enum Model {
 
 /// Parameters in the order of [`Model::parameter_names`].
 pub type Parameters = Vec<f64>;
+
+/// A parameter's name and value as people read them: a time has its unit, any other number three significant digits.
+pub fn describe_parameter(name: &str, value: f64) -> (&str, String) {
+    match name.strip_suffix("_s") {
+        Some(time) => (time, ShownLatency((value * 1e9).round() as u64).to_string()),
+        None => (name, Significant(value).to_string()),
+    }
+}
 
 impl Model {
     /// All of them, simplest first.

@@ -5,6 +5,7 @@ use super::figures::{half, rate, time};
 use super::show_rates::of_rates;
 use dyno_analysis::diagnose::{DiagnosisFinding, Moved, ThroughputChange};
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
+use dyno_analysis::scalability::describe_parameter;
 use dyno_analysis::series::{SegmentLabel, Stability, StabilityAnswer};
 use dyno_types::shell::quoted;
 use dyno_types::units::{counted, ends, span, symbol};
@@ -433,20 +434,26 @@ fn of_law(sweep: &Sweep) -> String {
     format!("  {} fits every level within {misfit:.0} %: {greatest}\n", fit.model)
 }
 
+/// A parameter with its value.
+fn parameter(name: &str, value: f64) -> String {
+    let (name, value) = describe_parameter(name, value);
+    format!("{name} {value}")
+}
+
 fn models(sweep: &Sweep) -> String {
     if sweep.fits.is_empty() {
         return "models: fewer than six numbers of users; none can be chosen\n".to_owned();
     }
     let mut out = "models, the chosen one first: the simplest within 2 of the least AICc\n".to_owned();
     for fit in &sweep.fits {
-        let words: Vec<String> =
-            fit.parameters.iter().map(|(name, value)| format!("{name} {value:.4e}")).collect();
+        let words: Vec<String> = fit.parameters.iter().map(|(name, value)| parameter(name, *value)).collect();
         let intervals: Vec<String> = fit
             .parameters
             .iter()
             .zip(&fit.intervals)
             .map(|((name, _), (low, high))| {
-                format!("{name} {}", span((format!("{low:.4e}"), format!("{high:.4e}")), ""))
+                let (shown, low) = describe_parameter(name, *low);
+                format!("{shown} {}", span((low, describe_parameter(name, *high).1), ""))
             })
             .collect();
         let aicc = fit.aicc.map_or("-".to_owned(), |aicc| format!("{aicc:.1}"));
@@ -480,6 +487,14 @@ fn no_peak((low, high): (f64, f64)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_demand_of_microseconds_has_its_digits() {
+        // 12.34 us: four digits behind the point of a second are 0.0000.
+        assert_eq!(parameter("demand_s", 12.34e-6), "demand 12.3 µs");
+        assert_eq!(parameter("kappa", 2.5e-5), "kappa 2.50e-5");
+        assert_eq!(parameter("sigma", 0.0421), "sigma 0.0421");
+    }
 
     #[test]
     fn a_peak_without_an_upper_end_may_lie_nowhere() {

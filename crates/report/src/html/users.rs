@@ -4,7 +4,8 @@ use crate::html::gathered::{CellRuns, Gathered, mean_dots};
 use crate::html::plot::{Across, Plot, PlotLine};
 use crate::html::text::{format_percent, format_rate, format_us, join_markup, render_lines, render_table};
 use dyno_analysis::laws::{Maximum, Observed, Sweep, analyse_sweep, factors_of_users};
-use dyno_types::units::{ends, span};
+use dyno_analysis::scalability::describe_parameter;
+use dyno_types::units::{ends, format_error, span};
 use maud::{Markup, html};
 
 /// Errors of Little's law up to this are what measuring at the edges of a run gives.
@@ -57,7 +58,7 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> Markup {
             format_us(level.response_s * 1e6),
             // With the client's own time between operations, as it was measured.
             level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
-            level.little.map_or("-".into(), |error| format!("{:+.2} %", error * 100.0)),
+            level.little.map_or("-".into(), format_error),
             format_rate(level.bound),
             format!("{} to {}", format_rate(level.balanced.0), format_rate(level.balanced.1)),
             level.model.map_or("-".into(), format_rate),
@@ -158,15 +159,12 @@ fn model_of(found: &Sweep) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     match found.fits.first() {
         Some(best) => {
-            let interval = |at: usize| {
-                between(best.intervals.get(at).map(|(a, b)| (format!("{a:.4}"), format!("{b:.4}"))))
+            let described = |(at, (name, value)): (usize, &(&str, f64))| {
+                let shown = |value: f64| describe_parameter(name, value).1;
+                let interval = best.intervals.get(at).map(|(low, high)| (shown(*low), shown(*high)));
+                format!("{} = {}{}", describe_parameter(name, *value).0, shown(*value), between(interval))
             };
-            let parameters: Vec<String> = best
-                .parameters
-                .iter()
-                .enumerate()
-                .map(|(at, (name, value))| format!("{name} = {value:.4}{}", interval(at)))
-                .collect();
+            let parameters: Vec<String> = best.parameters.iter().enumerate().map(described).collect();
             lines.push(format!(
                 "The data choose the model \"{}\" ({}; error {}/s root mean square) among {}.",
                 best.model,
