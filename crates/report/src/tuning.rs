@@ -1,18 +1,23 @@
 //! Findings of tunings, in words: the same for the terminal, the page and Markdown.
 
 use dyno_rundir::tuning::{Tuned, TunedCell};
+use dyno_types::units::{Change, Significant};
 
 /// The conclusion for a cell.
 pub fn cell_headline(cell: &TunedCell) -> String {
     let Tuned { best, gain, gain_half_width, noise, beyond_noise, .. } = &cell.found;
-    let (gain, half) = (gain * 100.0, gain_half_width * 100.0);
+    // More than twice as much is a factor, and so is its uncertainty.
+    let gains = match *gain > 1.0 {
+        true => format!("gives {} ±{}", Change(1.0 + gain), Significant(*gain_half_width)),
+        false => format!("gains {:.1} % ±{:.1}", gain * 100.0, gain_half_width * 100.0),
+    };
     let noise = format!("the defaults alone vary by ±{:.1} %", noise * 100.0);
     let label = &cell.label;
     match (best.as_str(), beyond_noise) {
         ("defaults", _) => format!("{label}: nothing beats the defaults ({noise})"),
-        (best, true) => format!("{label}: {best} gains {gain:.1} % ±{half:.1} ({noise})"),
+        (best, true) => format!("{label}: {best} {gains} ({noise})"),
         (best, false) => {
-            format!("{label}: {best} gains {gain:.1} % ±{half:.1}: not beyond the noise ({noise})")
+            format!("{label}: {best} {gains}: not beyond the noise ({noise})")
         }
     }
 }
@@ -21,7 +26,7 @@ pub fn cell_headline(cell: &TunedCell) -> String {
 pub fn describe_effects(cell: &TunedCell) -> Vec<String> {
     let one = |effect: &dyno_rundir::tuning::Effect| {
         let levels: Vec<String> =
-            effect.levels.iter().map(|(level, mean)| format!("{level}: {mean:.4}")).collect();
+            effect.levels.iter().map(|(level, mean)| format!("{level}: {}", Significant(*mean))).collect();
         let share = effect.spread * 100.0;
         format!("{}: {share:.1} % between best and worst ({})", effect.parameter, levels.join(", "))
     };
@@ -90,6 +95,12 @@ mod tests {
             effects: vec![effect],
         };
         TunedCell { cell: 1, label: label.into(), found }
+    }
+
+    #[test]
+    fn a_gain_beyond_twice_as_much_is_a_factor() {
+        let words = cell_headline(&cell("all", "100", 23.0, true));
+        assert!(words.starts_with("all: hz=100 gives 24 times as much ±0.0100 ("), "{words}");
     }
 
     #[test]

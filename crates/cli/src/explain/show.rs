@@ -8,7 +8,7 @@ use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::scalability::describe_parameter;
 use dyno_analysis::series::{SegmentLabel, Stability, StabilityAnswer};
 use dyno_types::shell::quoted;
-use dyno_types::units::{counted, ends, span, symbol};
+use dyno_types::units::{counted, ends, format_error, span, symbol};
 use std::iter;
 
 /// All of it.
@@ -55,11 +55,11 @@ fn of_run(run: &OfRun) -> String {
         let figures = match law.holds {
             Holds::NotTestable => String::new(),
             _ => format!(
-                "  {} against {} {} ({:+.2} %)",
+                "  {} against {} {} ({})",
                 number(law.measured),
                 number(law.expected),
                 symbol(law.unit),
-                law.error * 100.0
+                format_error(law.error)
             ),
         };
         out += &format!("  {:<30} {:<16} {}{figures}\n", law.law, law.formula, law.holds.as_str());
@@ -297,7 +297,7 @@ fn levels(sweep: &Sweep) -> String {
     let mut out = String::new();
     out += "\n    N  runs        X/s  ±95 %          R  X (R+Z) - N     bound/s    single servers/s      model/s\n";
     for level in &sweep.levels {
-        let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
+        let little = level.little.map_or("-".to_owned(), format_error);
         let model = level.model.map_or("-".to_owned(), rate);
         let balanced = format!("{} to {}", rate(level.balanced.0), rate(level.balanced.1));
         out += &format!(

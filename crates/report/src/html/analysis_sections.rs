@@ -7,7 +7,7 @@ use dyno_analysis::series::{Segment, SegmentLabel, Stability, StabilityAnswer, j
 use dyno_analysis::steadiness_of_responses;
 use dyno_rundir::{IntervalHistory, RunDir};
 use dyno_types::shell::quoted;
-use dyno_types::units::counted;
+use dyno_types::units::{counted, format_error};
 use maud::{Markup, html};
 
 /// The measured phase over time, and what was found in it.
@@ -170,7 +170,7 @@ pub fn render_laws(dir: &RunDir) -> Markup {
             law.cause.clone().unwrap_or_default(),
             cell(side(law.measured, law.unit)),
             cell(side(law.expected, law.unit)),
-            cell(format!("{:+.2} %", law.error * 100.0)),
+            cell(format_error(law.error)),
         ]
     });
     let heads = ["law", "formula", "verdict", "cause", "measured", "by the law", "error"];
