@@ -69,7 +69,10 @@ class Oracles(unittest.TestCase):
             found = json.loads(dyno("compare", f"a{number}", f"b{number}", "--json", folder=self.folder))
             figure = next(figure for figure in found[0]["figures"] if figure["name"] == "throughput")
             expected = stats.mannwhitneyu(one, other, alternative="two-sided", method="exact").pvalue
-            self.assertAlmostEqual(figure["p"], expected, places=9)
+            self.assertAlmostEqual(figure["rank_p"], expected, places=9)
+            # The decision's own p goes with its interval.
+            ratio = figure["ratio"]
+            self.assertEqual(figure["p"] >= 0.05, ratio["low"] <= 1 <= ratio["high"])
             self.assertAlmostEqual(figure["means"][0], sum(one) / len(one), places=6)
 
     @unittest.skipUnless(stats, "SciPy is not installed")

@@ -1,5 +1,6 @@
 //! Resampling: intervals without a distribution assumed. Every method takes its seed, so a report can be recomputed.
 
+use crate::interval::mean_and_deviation;
 use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -62,6 +63,36 @@ pub fn interval_of(
     }
 }
 
+/// The two-sided p-value of a ratio against 1, by the interval that [`interval_of`] gives: the greatest level at which that
+/// interval does not hold it. Sorts the replicates. Where 1 lies beyond all of them, their number is no bound: their spread says
+/// how far.
+pub fn ratio_p(found: &mut [f64], (ones, others): (usize, usize)) -> f64 {
+    found.sort_by(f64::total_cmp);
+    let small = Small::of_runs(ones.min(others));
+    let Some(last) = found.len().checked_sub(1) else { return 1.0 };
+    if found[0] > 1.0 || found[last] < 1.0 {
+        // The interval does not hold 1 either, whatever its tails.
+        return (2.0 * small.tail_beyond(found)).min(0.999 * ALPHA);
+    }
+    // Place of 1 between two neighbours, as percentiles are interpolated.
+    let between = |low: usize| {
+        let part = (1.0 - found[low]) / (found[low + 1] - found[low]);
+        low as f64 + if part.is_finite() { part } else { 0.0 }
+    };
+    let up_to = match found.partition_point(|one| *one <= 1.0) {
+        0 => 0.0,
+        above if above > last => last as f64,
+        above => between(above - 1),
+    };
+    let from = match found.partition_point(|one| *one < 1.0) {
+        0 => 0.0,
+        above => between(above - 1),
+    };
+    let last = (last as f64).max(1.0);
+    let tail = small.nominal_tail(up_to / last).min(small.nominal_tail(1.0 - from / last));
+    (2.0 * tail).min(1.0)
+}
+
 /// Corrections for few samples: the variance that they hide, and how sure they are of it. Intervals of a bootstrap
 /// are widened by the ratio of Student's quantile to the normal one, and by the root of n / (n - 1), as what is drawn
 /// again scatters less (Hesterberg, 2015).
@@ -92,6 +123,37 @@ impl Small {
             Err(_) => Normal::new(0.0, 1.0).map_or(0.0, |normal| normal.inverse_cdf(tail)),
         };
         quantile.abs() * self.shrunk.sqrt()
+    }
+
+    /// The tail of replicates of a ratio that all lie on one side of 1.
+    fn tail_beyond(self, found: &[f64]) -> f64 {
+        // Replicates that are all the same have no spread, whatever rounding makes of it.
+        if found.first() == found.last() {
+            return 0.0;
+        }
+        let logs: Vec<f64> = found.iter().map(|one| one.ln()).collect();
+        let spread = mean_and_deviation(&logs).map(|(mean, deviation)| mean.abs() / deviation);
+        let reach = spread.filter(|reach| reach.is_finite()).map(|reach| -reach / self.shrunk.sqrt());
+        match (reach, StudentsT::new(0.0, 1.0, self.freedom)) {
+            (Some(reach), Ok(student)) => student.cdf(reach),
+            _ => 0.0,
+        }
+    }
+
+    /// The tail whose percentile interval ends at this share of the replicates: the inverse of [`Small::corrected_tail`].
+    fn nominal_tail(self, share: f64) -> f64 {
+        if share >= 0.5 {
+            return 0.5;
+        }
+        if share <= 0.0 {
+            return 0.0;
+        }
+        let Ok(normal) = Normal::new(0.0, 1.0) else { return share };
+        let reach = normal.inverse_cdf(share) / self.shrunk.sqrt();
+        match StudentsT::new(0.0, 1.0, self.freedom) {
+            Ok(student) => student.cdf(reach),
+            Err(_) => normal.cdf(reach),
+        }
     }
 
     /// The tail that gives a percentile interval about its nominal coverage.

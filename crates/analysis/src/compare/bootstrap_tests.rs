@@ -76,3 +76,31 @@ fn an_interval_goes_by_the_side_with_fewer_runs() {
         assert!((found.high - 2_000.0 * (1.0 - 9.541_005_52e-4)).abs() < 1e-5, "{found:?}");
     }
 }
+
+/// The p-value is below 0.05 exactly where the interval does not hold 1.
+#[test]
+fn p_of_a_ratio_says_what_its_interval_says() {
+    let mut random = Stream::new(3, 0, Purpose::Choice);
+    let mut seen = [0, 0];
+    for round in 0..400 {
+        let counts = [(4, 4), (5, 7), (10, 10), (30, 30)][round % 4];
+        let middle = 1.0 + (round % 20) as f64 * 0.01;
+        let found: Vec<f64> = (0..400)
+            .map(|_| middle + 0.08 * ((0..4).map(|_| random.next_unit()).sum::<f64>() - 2.0))
+            .collect();
+        let interval = interval_of(middle, found.clone(), counts, ALPHA);
+        let p = ratio_p(&mut found.clone(), counts);
+        // The other way round is the same question.
+        let other = ratio_p(&mut found.iter().map(|one| 2.0 - one).collect::<Vec<_>>(), counts);
+        let holds = interval.low <= 1.0 && interval.high >= 1.0;
+        assert_eq!(p >= ALPHA, holds, "{counts:?} {middle}: {p} {interval:?}");
+        assert_eq!(other >= ALPHA, holds, "{counts:?} {middle}: {other} {interval:?}");
+        seen[usize::from(holds)] += 1;
+    }
+    assert!(seen[0] > 50 && seen[1] > 50, "{seen:?}");
+    // Nothing but 1, and nothing but 2.
+    assert_eq!((ratio_p(&mut [1.0; 9], (4, 4)), ratio_p(&mut [2.0; 9], (4, 4))), (1.0, 0.0));
+    // Half of the replicates on either side: no doubt that there is none.
+    let even: Vec<f64> = (0..1_001).map(|at| 0.5 + f64::from(at) / 1_000.0).collect();
+    assert_eq!(ratio_p(&mut even.clone(), (10, 10)), 1.0);
+}

@@ -41,6 +41,44 @@ pub enum Conclusion {
     Unclear(u32),
 }
 
+/// Why a conclusion is left open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOpen {
+    /// A side has too few runs.
+    FewRuns,
+    /// The interval holds both no change and one that matters.
+    Spread,
+    /// There is a change, but it may be smaller than what matters.
+    Margin,
+    /// There is a change, but the same thing changes as much from day to day.
+    Noise,
+    /// The order of the runs explains it as well.
+    Drift,
+}
+
+/// The one decision of a comparison: its words, its interval and its p-value all come from here, so that they cannot contradict
+/// each other. The interval holds 1 exactly where p is 0.05 or more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// Conclusion of a comparison.
+    pub conclusion: Conclusion,
+    /// Why it is left open, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<LeftOpen>,
+    /// Ratio of the means, with its interval.
+    pub ratio: IntervalEstimate,
+    /// Two-sided p-value of that ratio, by the test whose interval that is; `None` where a side has too few runs for one.
+    pub p: Option<f64>,
+}
+
+/// A ratio with the p-value of the same test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TestedRatio {
+    pub ratio: IntervalEstimate,
+    pub p: f64,
+}
+
 /// Two samples compared, the second against the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -48,52 +86,62 @@ pub struct Comparison {
     pub runs: (usize, usize),
     /// Means of each.
     pub means: (f64, f64),
-    /// Ratio of the means, with its interval.
-    pub ratio: IntervalEstimate,
+    /// What is decided, and by what.
+    #[serde(flatten)]
+    pub decision: Decision,
     /// Difference of the means, with its interval.
     pub difference: IntervalEstimate,
     /// Hodges and Lehmann's shift.
     pub shift: f64,
-    /// Two-sided p-value of Mann and Whitney's test.
-    pub p: f64,
+    /// Two-sided p-value of Mann and Whitney's test, which decides nothing: of few runs their order says little.
+    pub rank_p: f64,
     /// Cliff's delta.
     pub delta: f64,
     /// Drift along the order in which the runs were made, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
-    /// Conclusion of a comparison.
-    pub conclusion: Conclusion,
 }
 
 impl Comparison {
     /// With what a drift leaves of its conclusion.
     pub fn with_drift(mut self, drift: Option<Drift>, margin: Margin) -> Self {
         if let Some(drift) = &drift {
-            self.conclusion = left(self.conclusion, self.ratio.value, drift, margin);
+            self.decision = left(self.decision, drift, margin);
         }
         self.drift = drift;
         self
     }
 }
 
-/// What is left of a conclusion where a drift may have made it: a difference has to be there without the drift as well, and no
-/// difference is one that a drift has hidden.
-fn left(conclusion: Conclusion, ratio: f64, drift: &Drift, margin: Margin) -> Conclusion {
+/// What is left of a decision where a drift may have made it: a difference has to be there without the drift as well, and no
+/// difference is one that a drift has hidden. Where it is left open, it is by the ratio without the drift.
+fn left(decision: Decision, drift: &Drift, margin: Margin) -> Decision {
+    let ratio = decision.ratio.value;
     let (low, high) = (drift.ratio.low - 1.0, drift.ratio.high - 1.0);
-    let open = match conclusion {
+    let open = match decision.conclusion {
         // On the same side of 1, that is: what a drift has turned round is open as well.
         Conclusion::Better | Conclusion::Worse => !(ratio > 1.0 && low > 0.0 || ratio < 1.0 && high < 0.0),
         Conclusion::Same => drift.p < ALPHA && !(low > -margin.share && high < margin.share),
         Conclusion::Unclear(_) => false,
     };
-    if drift.is_confounded() && open { Conclusion::Unclear(0) } else { conclusion }
+    if !drift.is_confounded() || !open {
+        return decision;
+    }
+    Decision {
+        conclusion: Conclusion::Unclear(0),
+        open: Some(LeftOpen::Drift),
+        ratio: drift.ratio,
+        p: Some(drift.ratio_p),
+    }
 }
 
 /// The ratio of two means, `other` by `one`, with its 95 % interval: Welch's on the logarithm, by the delta method, so that it
 /// is right for few runs and for variances that differ. Of a single run a side the value alone.
-fn ratio_of(one: &[f64], other: &[f64]) -> IntervalEstimate {
+fn ratio_of(one: &[f64], other: &[f64]) -> TestedRatio {
     let value = mean(other) / mean(one);
-    let flat = IntervalEstimate { value, low: value, high: value };
+    // Runs that do not differ at all are sure of it.
+    let p = if value == 1.0 { 1.0 } else { 0.0 };
+    let flat = TestedRatio { ratio: IntervalEstimate { value, low: value, high: value }, p };
     let (Some(a), Some(b)) = (mean_interval(one), mean_interval(other)) else { return flat };
     let part =
         |found: &crate::interval::MeanInterval| (found.deviation / found.mean).powi(2) / found.count as f64;
@@ -102,7 +150,10 @@ fn ratio_of(one: &[f64], other: &[f64]) -> IntervalEstimate {
     let freedom = (va + vb).powi(2) / (va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64);
     let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return flat };
     let half = student.inverse_cdf(1.0 - ALPHA / 2.0) * (va + vb).sqrt();
-    IntervalEstimate { value, low: value * (-half).exp(), high: value * half.exp() }
+    TestedRatio {
+        ratio: IntervalEstimate { value, low: value * (-half).exp(), high: value * half.exp() },
+        p: 2.0 * student.cdf(-value.ln().abs() / (va + vb).sqrt()),
+    }
 }
 
 /// The difference of two means, `other` less `one`, with Welch's interval.
@@ -119,46 +170,46 @@ pub fn compare_samples(one: &[f64], other: &[f64], margin: Margin, noise: f64) -
         return None;
     }
     let counts = (one.len(), other.len());
-    let (ratio, difference) = (ratio_of(one, other), difference_of(one, other));
-    let p = mann_whitney(one, other);
-    let conclusion = draw_conclusion(counts, &ratio, margin, noise, || runs_needed(one, other, margin));
+    let decision = decide(counts, ratio_of(one, other), margin, noise, || runs_needed(one, other, margin));
     Some(Comparison {
         runs: counts,
         means: (mean(one), mean(other)),
-        ratio,
-        difference,
+        decision,
+        difference: difference_of(one, other),
         shift: hodges_lehmann(one, other),
-        p,
+        rank_p: mann_whitney(one, other),
         delta: cliffs_delta(one, other),
         drift: None,
-        conclusion,
     })
 }
 
-pub(super) fn draw_conclusion(
+/// Decides by the interval of a ratio.
+pub(super) fn decide(
     (ones, others): (usize, usize),
-    ratio: &IntervalEstimate,
+    TestedRatio { ratio, p }: TestedRatio,
     margin: Margin,
     noise: f64,
     needed: impl Fn() -> u32,
-) -> Conclusion {
+) -> Decision {
+    let sure = |conclusion| Decision { conclusion, open: None, ratio, p: Some(p) };
+    let open = |why| Decision { open: Some(why), ..sure(Conclusion::Unclear(needed())) };
     if ones.min(others) < FEWEST {
         // So many are the least; what two runs show of the noise may ask for more.
-        return Conclusion::Unclear(((FEWEST - ones.min(others)) as u32).max(needed()));
+        let runs = ((FEWEST - ones.min(others)) as u32).max(needed());
+        return Decision { conclusion: Conclusion::Unclear(runs), p: None, ..open(LeftOpen::FewRuns) };
     }
     let (low, high) = (ratio.low - 1.0, ratio.high - 1.0);
     if low > -margin.share && high < margin.share {
-        return Conclusion::Same;
+        return sure(Conclusion::Same);
     }
     // Beyond nothing for certain, and beyond what matters and what noise does by the best estimate.
-    let value = ratio.value - 1.0;
-    let claimed = value.abs() > margin.share.max(noise);
+    let change = (ratio.value - 1.0).abs();
     match (low > 0.0, high < 0.0) {
-        (true, _) if claimed && margin.more_is_better => Conclusion::Better,
-        (true, _) if claimed => Conclusion::Worse,
-        (_, true) if claimed && margin.more_is_better => Conclusion::Worse,
-        (_, true) if claimed => Conclusion::Better,
-        _ => Conclusion::Unclear(needed()),
+        (false, false) => open(LeftOpen::Spread),
+        _ if change <= margin.share => open(LeftOpen::Margin),
+        _ if change <= noise => open(LeftOpen::Noise),
+        (more, _) if more == margin.more_is_better => sure(Conclusion::Better),
+        _ => sure(Conclusion::Worse),
     }
 }
 

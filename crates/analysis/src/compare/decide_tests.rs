@@ -13,7 +13,7 @@ fn shares(rounds: u64, mean: f64) -> (f64, f64) {
     let (mut better, mut worse) = (0, 0);
     for _ in 0..rounds {
         let (a, b) = (runs(&mut random, 10, 1000.0, 0.03), runs(&mut random, 10, mean, 0.03));
-        match compare_samples(&a, &b, Margin::THROUGHPUT, 0.0).unwrap().conclusion {
+        match compare_samples(&a, &b, Margin::THROUGHPUT, 0.0).unwrap().decision.conclusion {
             Conclusion::Better => better += 1,
             Conclusion::Worse => worse += 1,
             Conclusion::Same | Conclusion::Unclear(_) => {}
@@ -36,7 +36,7 @@ fn intervals_of_ratios_cover_about_what_they_say() {
         let inside = (0..2_000).filter(|_| {
             let one = runs(&mut random, ones, 1_000.0, noise);
             let other = runs(&mut random, others, 1_200.0, noise / 3.0);
-            let found = ratio_of(&one, &other);
+            let found = ratio_of(&one, &other).ratio;
             found.low <= 1.2 && found.high >= 1.2
         });
         let share = inside.count() as f64 / 2_000.0;
@@ -54,22 +54,22 @@ fn a_tenth_less_is_nearly_always_found() {
 fn the_words() {
     let of = |one: &[f64], other: &[f64]| compare_samples(one, other, Margin::THROUGHPUT, 0.0).unwrap();
     let quiet = [1000.0, 1001.0, 999.0, 1000.5, 999.5];
-    assert_eq!(of(&quiet, &quiet.map(|x| x * 1.001)).conclusion, Conclusion::Same);
-    assert_eq!(of(&quiet, &quiet.map(|x| x * 1.1)).conclusion, Conclusion::Better);
+    assert_eq!(of(&quiet, &quiet.map(|x| x * 1.001)).decision.conclusion, Conclusion::Same);
+    assert_eq!(of(&quiet, &quiet.map(|x| x * 1.1)).decision.conclusion, Conclusion::Better);
     assert!(matches!(
-        of(&[900.0, 1000.0, 1100.0, 1000.0], &[950.0, 1060.0, 1150.0, 1050.0]).conclusion,
+        of(&[900.0, 1000.0, 1100.0, 1000.0], &[950.0, 1060.0, 1150.0, 1050.0]).decision.conclusion,
         Conclusion::Unclear(n) if n > 3
     ));
-    assert_eq!(of(&[1000.0], &[2000.0]).conclusion, Conclusion::Unclear(3));
-    assert_eq!(of(&[1000.0, 1000.1], &[1000.0, 1000.1]).conclusion, Conclusion::Unclear(2));
+    assert_eq!(of(&[1000.0], &[2000.0]).decision.conclusion, Conclusion::Unclear(3));
+    assert_eq!(of(&[1000.0, 1000.1], &[1000.0, 1000.1]).decision.conclusion, Conclusion::Unclear(2));
     // Three against three prove nothing; the difference that is there needs few more, not those that 2 % would.
     let three = of(&[1000.0, 1010.0, 990.0], &[3200.0, 3300.0, 3100.0]);
-    assert_eq!((three.conclusion, three.delta), (Conclusion::Unclear(1), 1.0));
-    let noisy = of(&[900.0, 1100.0], &[950.0, 1150.0]).conclusion;
+    assert_eq!((three.decision.conclusion, three.delta), (Conclusion::Unclear(1), 1.0));
+    let noisy = of(&[900.0, 1100.0], &[950.0, 1150.0]).decision.conclusion;
     assert!(matches!(noisy, Conclusion::Unclear(n) if n > 50), "{noisy:?}");
     // Beyond the margin, but within what the same thing does from day to day.
     let found = compare_samples(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08).unwrap();
-    assert!(matches!(found.conclusion, Conclusion::Unclear(_)));
+    assert!(matches!(found.decision.conclusion, Conclusion::Unclear(_)));
     assert!(compare_samples(&[], &[1.0], Margin::THROUGHPUT, 0.0).is_none());
 }
 
@@ -84,21 +84,65 @@ fn intervals_of_a_ratio_and_of_a_difference_are_welchs() {
     let (one, other) = ([90.0, 110.0, 100.0, 100.0], [150.0, 200.0, 250.0, 200.0, 200.0]);
     let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
     assert_eq!(
-        (found.runs, found.means, found.ratio.value, found.difference.value),
+        (found.runs, found.means, found.decision.ratio.value, found.difference.value),
         ((4, 5), (100.0, 200.0), 2.0, 100.0)
     );
-    near(found.ratio.low, 1.606_700_864);
-    near(found.ratio.high, 2.489_573_566);
+    near(found.decision.ratio.low, 1.606_700_864);
+    near(found.decision.ratio.high, 2.489_573_566);
     near(found.difference.low, 56.659_665);
     near(found.difference.high, 143.340_335);
+}
+
+/// p and interval are two views of one test: p is below 0.05 exactly where the interval does not hold 1.
+#[test]
+fn p_says_what_the_interval_says() {
+    // t = ln 2 / sqrt(200 / 3 / 100^2 / 4 + 1250 / 200^2 / 5) = 7.790302 with 5.861976 degrees of freedom: twice the tail of
+    // Student's density, integrated by Simpson's rule.
+    let (one, other) = ([90.0, 110.0, 100.0, 100.0], [150.0, 200.0, 250.0, 200.0, 200.0]);
+    let p = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap().decision.p.unwrap();
+    near(p, 2.641_054_971e-4);
+    let mut random = Stream::new(23, 0, Purpose::Choice);
+    for round in 0..500 {
+        let other = 1_000.0 + f64::from(round % 10) * 12.0;
+        let (one, other) = (runs(&mut random, 4, 1_000.0, 0.03), runs(&mut random, 5, other, 0.05));
+        let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
+        let Decision { ratio, p, conclusion, open } = found.decision;
+        let (p, holds) = (p.unwrap(), ratio.low <= 1.0 && ratio.high >= 1.0);
+        assert_eq!(p >= ALPHA, holds, "{found:?}");
+        // No verdict of a difference beside a p that shows none.
+        let claimed = matches!(conclusion, Conclusion::Better | Conclusion::Worse);
+        assert!(!claimed || p < ALPHA, "{found:?}");
+        assert_eq!(matches!(conclusion, Conclusion::Unclear(_)), open.is_some(), "{found:?}");
+        assert_eq!(open == Some(LeftOpen::Spread), p >= ALPHA && conclusion != Conclusion::Same, "{found:?}");
+    }
+    // Equal means: nothing speaks for a difference.
+    let same = [90.0, 110.0, 95.0, 105.0];
+    assert_eq!(compare_samples(&same, &same, Margin::THROUGHPUT, 0.0).unwrap().decision.p, Some(1.0));
+}
+
+#[test]
+fn a_decision_that_a_drift_leaves_open_is_by_the_ratio_without_it() {
+    // 2 % a run, first all of the one side, then all of the other; nothing else differs.
+    let (first, second) = places(5, false);
+    let values = |places: &[f64]| -> Vec<f64> {
+        let wobble = [1.0, 1.002, 0.999, 1.001, 0.998];
+        places.iter().zip(wobble).map(|(at, by)| 1_000.0 * 1.02_f64.powf(*at) * by).collect()
+    };
+    let (one, other) = (values(&first), values(&second));
+    let drift = estimate_drift((&one, &first), (&other, &second));
+    let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
+    assert_eq!(found.decision.conclusion, Conclusion::Better);
+    let left = found.with_drift(drift, Margin::THROUGHPUT).decision;
+    assert_eq!((left.conclusion, left.open), (Conclusion::Unclear(0), Some(LeftOpen::Drift)));
+    assert!(left.ratio.low < 1.0 && left.ratio.high > 1.0 && left.p.unwrap() >= ALPHA, "{left:?}");
 }
 
 #[test]
 fn a_ratio_without_variance_or_of_nothing_has_no_interval() {
     let flat = |value: f64| IntervalEstimate { value, low: value, high: value };
-    assert_eq!(ratio_of(&[2.0, 2.0], &[3.0, 3.0]), flat(1.5));
-    assert_eq!(ratio_of(&[2.0, 3.0], &[5.0]), flat(2.0));
-    assert_eq!(ratio_of(&[1.0, 3.0], &[-1.0, 1.0]), flat(0.0));
+    assert_eq!(ratio_of(&[2.0, 2.0], &[3.0, 3.0]).ratio, flat(1.5));
+    assert_eq!(ratio_of(&[2.0, 3.0], &[5.0]).ratio, flat(2.0));
+    assert_eq!(ratio_of(&[1.0, 3.0], &[-1.0, 1.0]).ratio, flat(0.0));
     let (some, none): (&[f64], &[f64]) = (&[1.0], &[]);
     for (one, other) in [(some, none), (none, some), (none, none), (&[-1.0, 1.0], some)] {
         assert_eq!(compare_samples(one, other, Margin::THROUGHPUT, 0.0), None, "{one:?} {other:?}");
@@ -110,7 +154,8 @@ fn a_verdict_needs_four_runs_a_side_and_a_difference_beyond_the_margin_and_the_n
     let more = Margin { share: 0.25, more_is_better: true };
     let less = Margin { more_is_better: false, ..more };
     let of = |runs, (low, value, high), margin, noise| {
-        draw_conclusion(runs, &IntervalEstimate { value, low, high }, margin, noise, || 9)
+        let tested = TestedRatio { ratio: IntervalEstimate { value, low, high }, p: 0.5 };
+        decide(runs, tested, margin, noise, || 9).conclusion
     };
     let unclear = Conclusion::Unclear(9);
     let cases = [
@@ -138,9 +183,10 @@ fn a_verdict_needs_four_runs_a_side_and_a_difference_beyond_the_margin_and_the_n
     // Three of one side say nothing: one more at least, or as many as the noise asks for.
     for runs in [(3, 10), (10, 3)] {
         assert_eq!(of(runs, (1.125, 1.5, 2.0), more, 0.0), unclear);
-        let few =
-            draw_conclusion(runs, &IntervalEstimate { value: 2.0, low: 2.0, high: 2.0 }, more, 0.0, || 0);
-        assert_eq!(few, Conclusion::Unclear(1));
+        let twice = IntervalEstimate { value: 2.0, low: 2.0, high: 2.0 };
+        let few = decide(runs, TestedRatio { ratio: twice, p: 0.0 }, more, 0.0, || 0);
+        let said = (few.conclusion, few.open, few.p);
+        assert_eq!(said, (Conclusion::Unclear(1), Some(LeftOpen::FewRuns), None));
     }
 }
 
@@ -188,7 +234,7 @@ fn claims(count: usize, by_turns: bool, drift_per_run: f64, difference: f64, cv:
         let (one, other) = (side(&first, 1.0), side(&second, 1.0 + difference));
         let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
         let drift = estimate_drift((&one, &first), (&other, &second));
-        let left = found.with_drift(drift, Margin::THROUGHPUT).conclusion;
+        let left = found.with_drift(drift, Margin::THROUGHPUT).decision.conclusion;
         worse += usize::from(left == Conclusion::Worse);
         claimed += usize::from(matches!(left, Conclusion::Worse | Conclusion::Better));
     }

@@ -18,6 +18,8 @@ pub struct Drift {
     pub p: f64,
     /// Ratio of the sides without it, with its 95 % interval.
     pub ratio: IntervalEstimate,
+    /// Two-sided p-value of that ratio.
+    pub ratio_p: f64,
     /// Factor by which the order widens the interval: 1 where the sides were made by turns.
     pub wider: f64,
 }
@@ -51,13 +53,16 @@ pub fn estimate_drift((one, first): (&[f64], &[f64]), (other, second): (&[f64], 
     let inverse = 1.0 / one.len() as f64 + 1.0 / other.len() as f64;
     let value = b.0 - a.0 - slope * apart;
     let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    let half =
-        student.inverse_cdf(1.0 - ALPHA / 2.0) * (variance * (inverse + apart * apart / spread)).sqrt();
+    let error = (variance * (inverse + apart * apart / spread)).sqrt();
+    let half = student.inverse_cdf(1.0 - ALPHA / 2.0) * error;
+    let ratio_p =
+        if value == 0.0 { 1.0 } else { 2.0 * student.cdf(-value.abs() / error.max(f64::MIN_POSITIVE)) };
     let t = slope.abs() / (variance / spread).sqrt().max(f64::MIN_POSITIVE);
     Some(Drift {
         per_run: slope.exp_m1(),
         p: if slope == 0.0 { 1.0 } else { 2.0 * student.cdf(-t) },
         ratio: IntervalEstimate { value: value.exp(), low: (value - half).exp(), high: (value + half).exp() },
+        ratio_p,
         wider: (1.0 + apart * apart / (spread * inverse)).sqrt(),
     })
 }

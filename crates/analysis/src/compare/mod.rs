@@ -8,6 +8,6 @@ pub mod quantiles;
 pub mod rank;
 
 pub use bootstrap::IntervalEstimate;
-pub use decide::{Comparison, Conclusion, Margin, compare_samples, runs_needed};
+pub use decide::{Comparison, Conclusion, Decision, LeftOpen, Margin, compare_samples, runs_needed};
 pub use drift::{Drift, estimate_drift};
 pub use quantiles::{Quantiles, Shift};

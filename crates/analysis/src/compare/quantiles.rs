@@ -1,8 +1,8 @@
 //! Quantiles of two groups of runs: all of them from one bootstrap over runs, with histograms merged in every replicate.
 
 use super::bootstrap::ALPHA;
-use super::bootstrap::{IntervalEstimate, interval_of, resample_pairs};
-use super::decide::{Comparison, Margin, draw_conclusion, runs_needed};
+use super::bootstrap::{IntervalEstimate, interval_of, ratio_p, resample_pairs};
+use super::decide::{Comparison, Margin, TestedRatio, decide, runs_needed};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::arrival_latency::{ArrivalLatency, percentile_among_timed};
 use dyno_record::Buckets;
@@ -131,8 +131,12 @@ impl<'a> Quantiles<'a> {
 
     fn estimate(&self, at: usize, of: impl Fn(f64, f64) -> f64) -> IntervalEstimate {
         let value = of(self.whole.0[at], self.whole.1[at]);
-        let found = self.replicates.iter().map(|(one, other)| of(one[at], other[at])).collect();
-        interval_of(value, found, self.counts(), ALPHA)
+        interval_of(value, self.each(at, of), self.counts(), ALPHA)
+    }
+
+    /// Value of every replicate.
+    fn each(&self, at: usize, of: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        self.replicates.iter().map(|(one, other)| of(one[at], other[at])).collect()
     }
 
     /// The comparison of one of the percentiles; `None` of one that was not drawn, that is 0 on the first side, or that lies
@@ -143,24 +147,25 @@ impl<'a> Quantiles<'a> {
         if means.0 <= 0.0 || !means.0.is_finite() || !means.1.is_finite() {
             return None;
         }
-        let ratio = self.estimate(at, ratio);
+        let tested = TestedRatio {
+            ratio: self.estimate(at, ratio),
+            p: ratio_p(&mut self.each(at, ratio), self.counts()),
+        };
         let difference = self.estimate(at, |one, other| if one == other { 0.0 } else { other - one });
         let each = |all: &[ArrivalLatency]| -> Vec<f64> {
             all.iter().map(|run| run.percentile_ns(percentile)).collect()
         };
         let (ones, others) = (each(self.sides.0), each(self.sides.1));
-        let conclusion =
-            draw_conclusion(self.counts(), &ratio, margin, noise, || runs_needed(&ones, &others, margin));
+        let decision = decide(self.counts(), tested, margin, noise, || runs_needed(&ones, &others, margin));
         Some(Comparison {
             runs: self.counts(),
             means,
-            ratio,
+            decision,
             difference,
             shift: hodges_lehmann(&ones, &others),
-            p: mann_whitney(&ones, &others),
+            rank_p: mann_whitney(&ones, &others),
             delta: cliffs_delta(&ones, &others),
             drift: None,
-            conclusion,
         })
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compare::Conclusion;
+use crate::compare::{Conclusion, Decision};
 use dyno_record::Scale;
 
 fn run(slow: u64) -> ArrivalLatency {
@@ -19,8 +19,14 @@ fn what_was_timed_out_or_never_sent_is_no_improvement() {
     let other: Vec<ArrivalLatency> = (0..5).map(failing).collect();
     let drawn = Quantiles::draw_replicates(&one, &other, &[50.0, 99.0], 1).unwrap();
     let found = drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap();
-    assert!(found.conclusion == Conclusion::Worse && (found.means.1 / 5e7 - 1.0).abs() < 0.01, "{found:?}");
-    assert_eq!(drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Same);
+    assert!(
+        found.decision.conclusion == Conclusion::Worse && (found.means.1 / 5e7 - 1.0).abs() < 0.01,
+        "{found:?}"
+    );
+    assert_eq!(
+        drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap().decision.conclusion,
+        Conclusion::Same
+    );
     let dropped: Vec<ArrivalLatency> =
         one.iter().map(|run| ArrivalLatency { unsent: 50, ..run.clone() }).collect();
     let drawn = Quantiles::draw_replicates(&one, &dropped, &[50.0, 99.0], 1).unwrap();
@@ -37,10 +43,10 @@ fn quantiles_come_from_merged_histograms() {
     let other: Vec<ArrivalLatency> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
     let drawn = Quantiles::draw_replicates(&one, &other, &[50.0, 99.0], 1).unwrap();
     let found = drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap();
-    assert_eq!(found.conclusion, Conclusion::Worse);
-    assert!((found.ratio.value - 2.0).abs() < 0.01, "{found:?}");
+    assert_eq!(found.decision.conclusion, Conclusion::Worse);
+    assert!((found.decision.ratio.value - 2.0).abs() < 0.01, "{found:?}");
     let median = drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap();
-    assert_eq!(median.conclusion, Conclusion::Same);
+    assert_eq!(median.decision.conclusion, Conclusion::Same);
     assert!(drawn.compare_percentile(98.0, Margin::LATENCY, 0.0).is_none());
     let mut merged = one[0].clone();
     one[1..].iter().for_each(|run| merged.merge(run));
@@ -57,7 +63,7 @@ fn one_run_has_no_interval_and_nothing_has_no_quantile() {
     let drawn = Quantiles::draw_replicates(&one, &other, &[99.0], 1).unwrap();
     assert_eq!(drawn.percentile_shifts()[0].interval, None);
     assert_eq!(
-        drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap().conclusion,
+        drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap().decision.conclusion,
         Conclusion::Unclear(3)
     );
     let empty = [ArrivalLatency::new(Scale::Ns64)];
@@ -112,13 +118,13 @@ fn what_was_drawn_is_compared_exactly_and_what_was_not_has_no_figure() {
         let expected = Comparison {
             runs: (4, 5),
             means: (6_400.0, 12_800.0),
-            ratio: flat(2.0),
+            // Nothing scatters: there is no doubt.
+            decision: Decision { conclusion: Conclusion::Worse, open: None, ratio: flat(2.0), p: Some(0.0) },
             difference: flat(6_400.0),
             shift: 6_400.0,
-            p: mann_whitney(&[1.0; 4], &[2.0; 5]),
+            rank_p: mann_whitney(&[1.0; 4], &[2.0; 5]),
             delta: 1.0,
             drift: None,
-            conclusion: Conclusion::Worse,
         };
         assert_eq!(drawn.compare_percentile(percentile, Margin::LATENCY, 0.0), Some(expected));
         assert_eq!(drawn.percentile_values(percentile), Some((6_400.0, 12_800.0)));
@@ -138,7 +144,10 @@ fn what_was_drawn_is_compared_exactly_and_what_was_not_has_no_figure() {
     for (runs, conclusion) in [(4, Conclusion::Same), (2, Conclusion::Unclear(2))] {
         let drawn = Quantiles::draw_replicates(&one[..runs], &one[..runs], &[50.0], 3).unwrap();
         let found = drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap();
-        assert_eq!((found.ratio, found.difference, found.conclusion), (flat(1.0), flat(0.0), conclusion));
+        assert_eq!(
+            (found.decision.ratio, found.difference, found.decision.conclusion),
+            (flat(1.0), flat(0.0), conclusion)
+        );
         assert_eq!(drawn.percentile_shifts()[0].interval, Some((1.0, 1.0)));
     }
 }

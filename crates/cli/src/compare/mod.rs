@@ -136,7 +136,7 @@ fn is_bad(fail_on: Option<FailOn>, conclusion: Conclusion) -> bool {
 
 fn exit(fail_on: Option<FailOn>, all: &[Pairing]) -> Exit {
     let conclusions =
-        || all.iter().flat_map(|pairing| &pairing.figures).map(|figure| figure.found.conclusion);
+        || all.iter().flat_map(|pairing| &pairing.figures).map(|figure| figure.found.decision.conclusion);
     if conclusions().any(|conclusion| is_bad(fail_on, conclusion)) {
         return Exit::Threshold;
     }

@@ -63,8 +63,12 @@ impl Floors {
                 renewed.push(key);
             }
             for figure in &pairing.figures {
-                let ratio = figure.found.ratio;
-                let wide = (ratio.low - 1.0).abs().max((ratio.high - 1.0).abs());
+                let ratio = figure.found.decision.ratio;
+                // Where a drift has left it open, the interval is without the drift: the sides differ by that as well.
+                let seen = figure.found.means.1 / figure.found.means.0;
+                let wide =
+                    [ratio.low, ratio.high, seen].map(|end| (end - 1.0).abs()).into_iter().reduce(f64::max);
+                let wide = wide.unwrap_or(0.0);
                 let kept = floor.0.entry(figure.name.clone()).or_default();
                 *kept = kept.max(wide);
             }

@@ -14,7 +14,7 @@ pub fn build_junit(all: &[Pairing], fails: impl Fn(Conclusion) -> bool) -> Docum
             .iter()
             .map(|figure| {
                 let words = describe_with_noise(figure);
-                let end = match figure.found.conclusion {
+                let end = match figure.found.decision.conclusion {
                     conclusion if fails(conclusion) => End::Failure("compare", words.clone()),
                     Conclusion::Unclear(_) => End::Skipped(words.clone()),
                     _ => End::Passed,

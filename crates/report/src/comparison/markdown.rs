@@ -1,6 +1,6 @@
 //! A comparison as Markdown, for a change request or a note.
 
-use crate::comparison::text::describe_with_noise;
+use crate::comparison::text::{describe_with_noise, format_p};
 use crate::comparison::{FOOT, Pairing, format_number};
 use crate::markdown::escape_markdown;
 use std::fmt::Write as _;
@@ -47,7 +47,7 @@ pub fn render_markdown(all: &[Pairing]) -> String {
                 format_number(found.means.0),
                 format_number(found.means.1),
                 figure.shown_unit().to_owned(),
-                format!("{:.3}", found.p),
+                format_p(found),
                 figure.describe_effect_size().to_owned(),
                 describe_with_noise(figure),
             ];

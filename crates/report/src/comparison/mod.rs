@@ -98,7 +98,7 @@ impl Pairing {
 
     /// Names of the figures that lead to a conclusion.
     pub fn figures_where(&self, holds: impl Fn(Conclusion) -> bool) -> Vec<&ComparedFigure> {
-        self.figures.iter().filter(|figure| holds(figure.found.conclusion)).collect()
+        self.figures.iter().filter(|figure| holds(figure.found.decision.conclusion)).collect()
     }
 
     /// The verdict in one sentence.
@@ -143,5 +143,4 @@ pub(crate) fn format_number(value: f64) -> String {
 }
 
 /// Text below every comparison.
-pub(crate) const FOOT: &str =
-    "Intervals hold 95 %; runs are the unit. p: Mann-Whitney; effect: Cliff's delta.";
+pub(crate) const FOOT: &str = "Intervals hold 95 %; runs are the unit. p: of the change, by the test of its interval; effect: Cliff's delta.";

@@ -1,20 +1,43 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
 use crate::comparison::{ComparedFigure, FOOT, Pairing, format_number};
-use dyno_analysis::compare::{Comparison, Conclusion};
-use dyno_types::units::span;
+use dyno_analysis::compare::{Comparison, Conclusion, LeftOpen};
+use dyno_types::units::{Change, change_span, counted};
 
-/// The interval of a change, in per cent of the first side. One run says nothing about how much runs differ.
+/// The interval of a change, in per cent of the first side or as factors. One run says nothing about how much runs differ.
 pub(crate) fn relative_interval(found: &Comparison) -> Option<String> {
-    let end = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
-    (found.runs.0.min(found.runs.1) > 1).then(|| span((end(found.ratio.low), end(found.ratio.high)), " %"))
+    let ratio = &found.decision.ratio;
+    (found.runs.0.min(found.runs.1) > 1).then(|| change_span(ratio.value, (ratio.low, ratio.high)))
+}
+
+/// The p-value of the decision; a dash where there are too few runs for one.
+pub(crate) fn format_p(found: &Comparison) -> String {
+    match found.decision.p {
+        None => "-".into(),
+        Some(p) if p < 0.001 => "<0.001".into(),
+        Some(p) => format!("{p:.3}"),
+    }
 }
 
 /// The words for a conclusion.
 pub fn describe_conclusion(figure: &ComparedFigure) -> String {
     let found = &figure.found;
-    let change = (found.ratio.value - 1.0) * 100.0;
-    let interval = relative_interval(found).unwrap_or_else(|| format!("{change:+.1} %, no interval"));
+    let ratio = found.decision.ratio.value;
+    let interval = relative_interval(found).unwrap_or_else(|| format!("{}, no interval", Change(ratio)));
+    let by = match ratio > 2.0 {
+        true => format!(": {}", Change(ratio)),
+        false => format!(" by {:.1} %", (ratio - 1.0).abs() * 100.0),
+    };
+    match found.decision.conclusion {
+        Conclusion::Better => format!("better{by} ({interval})"),
+        Conclusion::Worse => format!("worse{by} ({interval})"),
+        Conclusion::Same => format!("no difference that matters ({interval})"),
+        Conclusion::Unclear(runs) => describe_open(found, runs, &interval),
+    }
+}
+
+/// The words for what is left open, and for how many more runs a side would tell.
+fn describe_open(found: &Comparison, runs: u32, interval: &str) -> String {
     // The order of the runs is all that few of them say.
     let order = match (found.runs.0.max(found.runs.1), found.delta) {
         (1, _) => "",
@@ -22,18 +45,23 @@ pub fn describe_conclusion(figure: &ComparedFigure) -> String {
         (_, delta) if delta <= -1.0 => "; every run of the second is below every run of the first",
         _ => "",
     };
-    match found.conclusion {
-        Conclusion::Better => format!("better by {:.1} % ({interval})", change.abs()),
-        Conclusion::Worse => format!("worse by {:.1} % ({interval})", change.abs()),
-        Conclusion::Same => format!("no difference that matters ({interval})"),
-        Conclusion::Unclear(0) => format!("not enough data ({interval}{order})"),
-        Conclusion::Unclear(1) => format!("not enough data: 1 more run a side ({interval}{order})"),
-        Conclusion::Unclear(runs) if runs > 100 => {
+    let more = match runs {
+        0 => String::new(),
+        1 => ": 1 more run a side".into(),
+        runs => format!(": {} a side", counted(runs as usize, "more run")),
+    };
+    match found.decision.open {
+        Some(LeftOpen::Drift) => {
+            format!("left open: the order of the runs explains it as well (without that {interval})")
+        }
+        Some(LeftOpen::Noise) => format!("within the noise floor ({interval})"),
+        Some(LeftOpen::Margin) => {
+            format!("there is a difference, but perhaps none that matters{more} ({interval})")
+        }
+        _ if runs > 100 => {
             format!("runs differ too much to say: some {runs} more a side ({interval}{order})")
         }
-        Conclusion::Unclear(runs) => {
-            format!("not enough data: {runs} more runs a side ({interval}{order})")
-        }
+        _ => format!("not enough data{more} ({interval}{order})"),
     }
 }
 
@@ -83,7 +111,7 @@ fn table(figures: &[ComparedFigure]) -> String {
             format_number(found.means.0),
             format_number(found.means.1),
             figure.shown_unit().to_owned(),
-            format!("{:.3}", found.p),
+            format_p(found),
             figure.describe_effect_size().to_owned(),
             describe_with_noise(figure),
         ]);

@@ -1,6 +1,6 @@
 //! The page of a comparison: the verdict in words, then the figures it comes from, quantile by quantile, and what else differs.
 
-use crate::comparison::text::{describe_conclusion, relative_interval};
+use crate::comparison::text::{describe_conclusion, format_p, relative_interval};
 use crate::comparison::{ComparedFigure, FOOT, Pairing, ReportLink, Responses, format_number};
 use crate::html::charts::{PageData, latency_distribution};
 use crate::html::document::{
@@ -11,6 +11,7 @@ use crate::html::text::{format_percent, format_us, join_markup, render_lines, re
 use dyno_analysis::compare::Conclusion;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
+use dyno_types::units::{Change, change_span};
 use maud::{Markup, Render, html};
 
 /// The class of a conclusion, and its sign for those who see no colours.
@@ -35,7 +36,8 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
         (_, None) => "Comparison".to_owned(),
     };
     let many = all.len() > 1;
-    let main = |one: &NamedPairing<'_>| one.of.figures.first().map(|figure| class(figure.found.conclusion));
+    let main =
+        |one: &NamedPairing<'_>| one.of.figures.first().map(|figure| class(figure.found.decision.conclusion));
     let chip = if let [one] = all { main(one) } else { None };
     let chip = chip.map_or(html! {}, |(class, word)| render_chip(class, word));
     let named = all.iter().enumerate().filter(|_| many);
@@ -112,7 +114,7 @@ fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
             return link.into_iter().chain(nothing).collect();
         };
         let found = &figure.found;
-        let (class, word) = class(found.conclusion);
+        let (class, word) = class(found.decision.conclusion);
         let cells = [
             render_chip(class, word),
             name_of(figure),
@@ -147,7 +149,7 @@ fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
 fn change(figure: &ComparedFigure) -> String {
     let found = &figure.found;
     match found.means.0 > 0.0 {
-        true => format!("{:+.1} %", (found.means.1 / found.means.0 - 1.0) * 100.0),
+        true => Change(found.means.1 / found.means.0).to_string(),
         false => "-".into(),
     }
 }
@@ -206,7 +208,7 @@ fn figures(one: &Pairing, of: &str) -> Markup {
         return html! { p { "There is no figure that both have." } };
     }
     let verdict = |figure: &ComparedFigure| {
-        let (class, word) = class(figure.found.conclusion);
+        let (class, word) = class(figure.found.decision.conclusion);
         html! { strong class=(class) { (word) } }
     };
     let row = |figure: &ComparedFigure| {
@@ -217,11 +219,10 @@ fn figures(one: &Pairing, of: &str) -> Markup {
             verdict(figure),
             format_number(found.means.0).render(),
             format_number(found.means.1).render(),
-            format_number(found.difference.value).render(),
             change(figure).render(),
             interval(figure).render(),
             html! { (found.runs.0) " / " (found.runs.1) },
-            format!("{:.3}", found.p).render(),
+            format_p(found).render(),
             figure.describe_effect_size().render(),
             noise.render(),
         ]
@@ -231,7 +232,6 @@ fn figures(one: &Pairing, of: &str) -> Markup {
         "verdict",
         "first",
         "second",
-        "difference",
         "change",
         "95 % interval",
         "runs",
@@ -303,11 +303,9 @@ fn shift(one: &NamedPairing<'_>, responses: &Responses, of: &str) -> Markup {
         show: |value| if value.abs() < 0.5 { "0 %".into() } else { format!("{value:+.0} %") },
     };
     let rows = responses.shifts.iter().map(|s| {
-        let interval = s.interval.map_or("one run: none".into(), |(low, high)| {
-            format!("{:+.1} to {:+.1} %", change(low), change(high))
-        });
+        let interval = s.interval.map_or("one run: none".into(), |ends| change_span(s.ratio, ends));
         let [first, second] = [s.values.0, s.values.1].map(|ns| format_us(ns / 1e3));
-        [format!("p{}", s.percentile), first, second, format!("{:+.1} %", change(s.ratio)), interval]
+        [format!("p{}", s.percentile), first, second, Change(s.ratio).to_string(), interval]
     });
     let heads = ["quantile", "first", "second", "difference", "95 % interval"];
     html! {

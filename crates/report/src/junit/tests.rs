@@ -1,7 +1,7 @@
 use super::*;
 use crate::comparison::junit::build_junit;
 use crate::comparison::{ComparedFigure, Pairing};
-use dyno_analysis::compare::{Comparison, Conclusion, IntervalEstimate};
+use dyno_analysis::compare::{Comparison, Conclusion, Decision, IntervalEstimate};
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Threshold, Trust, Verdict};
 use roxmltree::Node;
@@ -273,13 +273,12 @@ fn figure(name: &str, conclusion: Conclusion) -> ComparedFigure {
     let found = Comparison {
         runs: (5, 5),
         means: (100.0, 90.0),
-        ratio: flat,
+        decision: Decision { conclusion, open: None, ratio: flat, p: Some(0.5) },
         difference: flat,
         shift: 0.0,
-        p: 0.5,
+        rank_p: 0.5,
         delta: 0.0,
         drift: None,
-        conclusion,
     };
     ComparedFigure { name: name.into(), unit: "1/s", found, noise: 0.0, each: (Vec::new(), Vec::new()) }
 }

@@ -45,8 +45,8 @@ class Comparison:
         """One row for each cell and figure.
 
         `before` and `after` are the means of the sides in `unit` (ops/s or us); `ratio` is after/before, `low` and `high` its 95 %
-        interval; `p` is Mann and Whitney's; `conclusion` is better, worse, same or unclear. `more_runs` is how many more runs a
-        side an unclear figure asks for; it is missing where nobody can say.
+        interval; `p` is of that ratio, by the same test, and missing where a side has fewer than four runs; `conclusion` is better,
+        worse, same or unclear. `more_runs` is how many more runs a side an unclear figure asks for; it is missing where nobody can say.
         """
         rows = []
         for part in self.found:
