@@ -7,6 +7,7 @@ use crate::journal::{RunRecord, RunStatus, WindowEstimate};
 use crate::one::OneRun;
 use crate::provision;
 use crate::provisioned_target::SharedServers;
+use crate::rate_search;
 use crate::run_context::RunContext;
 use dyno_config::experiment::{Experiment, Strategy, When};
 use dyno_config::tree::Node;
@@ -49,6 +50,7 @@ impl OneRun<'_> {
             too_close: false,
             margin: None,
             overloaded: false,
+            spoiled: false,
             window: None,
             objective: None,
         };
@@ -61,6 +63,7 @@ impl OneRun<'_> {
                 record.window = window;
                 record.offered = measured.and_then(|phase| phase.offered);
                 record.overloaded = summary.verdict.speaks_against("overload");
+                record.spoiled = rate_search::is_spoiled(&summary.verdict);
                 // A tuning's objective is no threshold: it only says what was measured.
                 let objective = self.objective();
                 let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());

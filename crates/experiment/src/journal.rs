@@ -76,6 +76,9 @@ pub struct RunRecord {
     /// True if its queue grew from beginning to end: what was due is more than is done, however little.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,
+    /// True if it is invalid for a reason that is not the target's: it says nothing of what the target can do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spoiled: bool,
     /// The window, if the file names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowEstimate>,

@@ -22,7 +22,8 @@ impl SearchPoint {
     }
 
     pub(crate) fn one(key: &str, value: f64, repetition: u32) -> Self {
-        let text = format!("{value:.0}");
+        // As few digits as say it: the search has rounded it.
+        let text = value.to_string();
         let label = format!("{}={text}", key.rsplit('.').next().unwrap_or(key));
         SearchPoint { sets: vec![(key.to_owned(), text)], label, value, repetition, draw: repetition }
     }

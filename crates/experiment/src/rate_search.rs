@@ -8,6 +8,7 @@
 use crate::journal::{RunRecord, RunStatus};
 use crate::point::SearchPoint;
 use dyno_config::experiment::HighestRate;
+use dyno_rundir::schema::{Trust, Verdict};
 
 const RATE: &str = "phases.measure.rate";
 
@@ -28,6 +29,16 @@ const REPEATS: usize = 12;
 
 /// Most that one run may say: a figure without spread is no reason to forget all others.
 const MOST: f64 = 3.0;
+
+/// Checks that find a run invalid because the target does not do what is asked of it: such a run has missed its rate.
+const OF_THE_TARGET: [&str; 5] = ["samples", "errors", "drops", "gone", "connections"];
+
+/// Returns whether a run is invalid for another reason than the target: a client that was late, a worker that was lost. Then even
+/// what it missed may be the client's.
+pub(crate) fn is_spoiled(verdict: &Verdict) -> bool {
+    let invalid = verdict.reasons.iter().filter(|one| one.trust == Trust::Invalid && verdict.is_asked(one));
+    invalid.into_iter().any(|reason| !OF_THE_TARGET.contains(&reason.check.as_str()))
+}
 
 /// Runs at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,9 +72,12 @@ impl Tried {
     }
 }
 
-/// Margin of a run; `None` where nothing speaks against its rate but that it is invalid: a client that was late is no fault of
-/// the target.
+/// Margin of a run; `None` where it decides nothing: a client that was late is no fault of the target, and what an invalid run
+/// has kept is not known.
 fn margin(run: &RunRecord) -> Option<f64> {
+    if run.spoiled {
+        return None;
+    }
     let sustained = match (run.throughput, run.offered) {
         (Some(achieved), Some(offered)) => achieved >= SUSTAINED * offered,
         _ => false,
@@ -88,8 +102,8 @@ pub struct FoundRate {
     pub missed: Option<f64>,
     /// Rates between them that are too close to call, ascending.
     pub open: Vec<f64>,
-    /// Highest rate above it that only invalid runs speak of.
-    pub unknown: Option<f64>,
+    /// Lowest and highest rate above it that only invalid runs speak of.
+    pub unknown: Option<(f64, f64)>,
 }
 
 /// Runs by their rate, ascending.
@@ -118,19 +132,25 @@ pub fn found(history: &[&RunRecord]) -> FoundRate {
     let kept = of(RateAnswer::Kept).rfind(|one| lowest.is_none_or(|missed| one.rate < missed));
     let above = |rate: f64| kept.is_none_or(|kept| rate > kept.rate);
     let between = |rate: f64| above(rate) && lowest.is_none_or(|missed| rate < missed);
+    let mut unknown = of(RateAnswer::Unknown).map(|one| one.rate).filter(|rate| above(*rate));
+    let first = unknown.next();
     FoundRate {
         kept: kept.map(|one| one.rate),
         runs: kept.map_or(0, |one| one.runs),
         missed: lowest,
         open: of(RateAnswer::Open).map(|one| one.rate).filter(|rate| between(*rate)).collect(),
-        unknown: of(RateAnswer::Unknown).map(|one| one.rate).rfind(|rate| above(*rate)),
+        unknown: first.map(|first| (first, unknown.next_back().unwrap_or(first))),
     }
 }
 
+/// Four significant digits: rates are for people too.
 fn at(value: f64, repetition: u32) -> SearchPoint {
-    // Four digits: rates are for people too.
-    let unit = 10f64.powf((value.log10().floor() - 3.0).max(0.0));
-    SearchPoint::one(RATE, (value / unit).round() * unit, repetition)
+    // Digits behind the point; before it where less than none.
+    let digits = 3 - value.log10().floor() as i32;
+    let scale = 10f64.powi(digits.abs());
+    // A quotient of whole numbers is the nearest number there is: 70.71, not 70.71000000000001.
+    let rounded = if digits > 0 { (value * scale).round() / scale } else { (value / scale).round() * scale };
+    SearchPoint::one(RATE, rounded, repetition)
 }
 
 /// From the draws of one repetition to those of the runs that repeat its runs.
@@ -147,16 +167,27 @@ pub(super) fn next(search: &HighestRate, repetition: u32, history: &[&RunRecord]
         let point = SearchPoint { draw, ..SearchPoint::one(RATE, rate, repetition) };
         (one.runs < LOOKS && repeats < REPEATS).then_some(point)
     };
-    let FoundRate { kept, runs, missed, open, .. } = found(history);
+    let FoundRate { kept, runs, missed, open, unknown } = found(history);
+    // Where two rates in a row decide nothing, higher ones will not either.
+    let highest = all.iter().rev().take(2);
+    let blind = all.len() > 1 && highest.clone().all(|one| one.answer() == RateAnswer::Unknown);
     // Rates are rounded, the highest of all as well.
-    if missed.is_none() && top.rate < at(search.to.0, repetition).value {
+    if missed.is_none() && !blind && top.rate < at(search.to.0, repetition).value {
         return Some(at((top.rate * 2.0).min(search.to.0), repetition));
     }
     let ceiling = missed.unwrap_or(f64::INFINITY);
     // Rates above one of which only invalid runs speak are tried: one that is kept there decides it.
-    let unknown = all.iter().rfind(|one| one.answer() == RateAnswer::Unknown && one.rate < ceiling);
-    let low = kept.into_iter().chain(unknown.map(|one| one.rate)).reduce(f64::max);
-    let gaps = [low.zip(open.first().copied().or(missed)), open.last().copied().zip(missed)];
+    let below = all.iter().rfind(|one| one.answer() == RateAnswer::Unknown && one.rate < ceiling);
+    let low = kept.into_iter().chain(below.map(|one| one.rate)).reduce(f64::max);
+    let first = unknown.map(|(first, _)| first).filter(|first| *first < ceiling);
+    let known =
+        kept.into_iter().chain(open.iter().copied().filter(|rate| Some(*rate) < first)).reduce(f64::max);
+    let gaps = [
+        low.zip(open.first().copied().or(missed)),
+        open.last().copied().zip(missed),
+        // At last what lies below the rates that nothing is known of.
+        known.zip(first),
+    ];
     let middle = |(low, high): (f64, f64)| {
         let next = at((low * high).sqrt(), repetition);
         (high > low * (1.0 + search.precision) && next.value > low && next.value < high).then_some(next)
@@ -192,6 +223,7 @@ pub(crate) mod tests {
             too_close: false,
             margin: None,
             overloaded: false,
+            spoiled: false,
             window: None,
             objective: None,
         }
@@ -235,8 +267,51 @@ pub(crate) mod tests {
         };
         let tried = search(&asked, late);
         assert!((36_500.0..=37_900.0).contains(&answer(&tried).kept.unwrap()), "{tried:?}");
+        // One that was late at every rate from 8,000 on, and so did not send all of it, has missed none of them: what the
+        // target does there is not known, and higher rates are left alone.
+        let slow = |rate: f64| match rate < 8_000.0 {
+            true => record(rate, rate),
+            false => RunRecord { trust: "invalid".into(), spoiled: true, ..record(rate, rate / 2.0) },
+        };
+        let tried = search(&asked, slow);
+        let told = answer(&tried);
+        assert_eq!(told.missed, None, "{tried:?}");
+        assert!(rates(&tried).iter().all(|rate| *rate <= 16_000.0), "{tried:?}");
+        assert!(told.kept.is_some_and(|kept| (7_800.0..8_000.0).contains(&kept)), "{told:?}");
+        assert_eq!(told.unknown, Some((8_000.0, 16_000.0)));
+        // One that was invalid because the target dropped what was due has missed its rate.
+        let dropping = |rate: f64| match rate <= 5_000.0 {
+            true => record(rate, rate),
+            false => RunRecord { trust: "invalid".into(), ..record(rate, 5_000.0) },
+        };
+        let told = answer(&search(&asked, dropping));
+        assert!(told.kept.is_some_and(|kept| (4_900.0..=5_050.0).contains(&kept)), "{told:?}");
+        assert!(told.missed.is_some_and(|missed| missed > 5_000.0), "{told:?}");
         let never = |rate: f64| record(rate, rate / 2.0);
         assert_eq!(rates(&search(&asked, never)), [1_000.0]);
+    }
+
+    #[test]
+    fn rates_have_four_digits_however_small() {
+        let said = |value: f64| at(value, 1).label;
+        assert_eq!(said(123_456.0), "rate=123500");
+        assert_eq!(said(1_234.4), "rate=1234");
+        assert_eq!(said(70.710678), "rate=70.71");
+        // Not 0, which is no rate.
+        assert_eq!(said(0.4), "rate=0.4");
+    }
+
+    #[test]
+    fn what_is_not_the_targets_spoils_a_run() {
+        use dyno_rundir::schema::Reason;
+        let spoiled = |checks: &[(&str, Trust)]| {
+            let reason = |(check, trust): &(&str, Trust)| Reason::of_all(check, *trust, String::new());
+            is_spoiled(&Verdict::new(checks.iter().map(reason).collect(), Vec::new(), &[]))
+        };
+        assert!(!spoiled(&[]) && !spoiled(&[("client_share", Trust::Suspect)]));
+        assert!(!spoiled(&[("drops", Trust::Invalid), ("errors", Trust::Invalid)]));
+        assert!(spoiled(&[("drops", Trust::Invalid), ("client_share", Trust::Invalid)]));
+        assert!(spoiled(&[("workers", Trust::Invalid)]));
     }
 
     #[test]

@@ -29,9 +29,14 @@ fn users(n: f64, repetition: u32) -> SearchPoint {
     SearchPoint::one(USERS, n.round(), repetition)
 }
 
+/// Runs that say something of the target: an invalid one of a client that was late decides nothing.
+fn sound<'a>(history: &'a [&RunRecord]) -> impl Iterator<Item = &'a RunRecord> {
+    history.iter().copied().filter(|run| !run.spoiled)
+}
+
 fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<SearchPoint> {
     let Some(last) = history.last() else { return Some(users(ladder.from.max(1) as f64, repetition)) };
-    let throughputs: Vec<f64> = history.iter().map(|run| run.throughput.unwrap_or(0.0)).collect();
+    let throughputs: Vec<f64> = sound(history).map(|run| run.throughput.unwrap_or(0.0)).collect();
     // Two steps in a row that add nothing to the best before them.
     if let [before @ .., one, two] = throughputs.as_slice()
         && let Some(best) = before.iter().copied().reduce(f64::max)
@@ -56,7 +61,7 @@ fn repeat(goal: &RepeatUntil, history: &[&RunRecord]) -> Option<SearchPoint> {
     if made >= goal.at_most {
         return None;
     }
-    let all: Vec<f64> = history.iter().filter_map(|run| run.throughput).collect();
+    let all: Vec<f64> = sound(history).filter_map(|run| run.throughput).collect();
     let narrow = dyno_analysis::interval::mean_interval(&all)
         .is_some_and(|i| i.half_width <= goal.half_width * i.mean);
     (!narrow).then_some(next)
@@ -83,6 +88,26 @@ mod tests {
         assert_eq!(search(&ladder, saturating), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
         let growing = |users: f64| record(users, users);
         assert_eq!(search(&ladder, growing).last(), Some(&1_024.0));
+    }
+
+    #[test]
+    fn a_client_that_was_late_ends_no_ladder_and_no_repetition() {
+        let late = |run: RunRecord, is_late: bool| RunRecord { spoiled: is_late, ..run };
+        // 2 and 4 users are slow because the client is: throughput still grows up to 8.
+        let ladder = Strategy::Ladder(Ladder::default());
+        let system = |users: f64| {
+            let is_late = users == 2.0 || users == 4.0;
+            late(record(users, if is_late { 10.0 } else { 10_000.0 * users.min(8.0) }), is_late)
+        };
+        assert_eq!(search(&ladder, system), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
+        // The second of three runs is another figure altogether: the two that are alike end it.
+        let goal = Strategy::RepeatUntil(RepeatUntil::default());
+        let made = std::cell::Cell::new(0u32);
+        let system = |_| {
+            made.set(made.get() + 1);
+            late(record(0.0, if made.get() == 2 { 1.0 } else { 1_000.0 }), made.get() == 2)
+        };
+        assert_eq!(search(&goal, system).len(), 3);
     }
 
     #[test]

@@ -242,6 +242,7 @@ mod tests {
                 too_close: false,
                 margin: None,
                 overloaded: false,
+                spoiled: false,
                 window: None,
                 objective: Some(system(&point.sets) * noise),
             });

@@ -27,8 +27,13 @@ pub fn sureness(found: &FoundRate) -> String {
     } else if let [only] = found.open.as_slice() {
         words += &format!("; {}/s is too close to call", Rate(*only));
     }
-    if let Some(rate) = found.unknown {
-        words += &format!("; runs up to {}/s are invalid and decide nothing", Rate(rate));
+    if let Some((first, last)) = found.unknown {
+        words += &match first == last {
+            true => format!("; runs at {}/s are invalid and decide nothing", Rate(first)),
+            false => {
+                format!("; runs from {}/s to {}/s are invalid and decide nothing", Rate(first), Rate(last))
+            }
+        };
     }
     words
 }

@@ -149,6 +149,15 @@ fn a_search_for_the_highest_rate_ends_with_its_answer() {
         let told = words.lines().find_map(|line| line.split_once("highest rate that meets the objectives: "));
         let told = told.unwrap_or_else(|| panic!("{words}")).1;
         let page = std::fs::read_to_string(dyno.path(name).join("report.html")).unwrap();
+        // The answer stands first, not the greatest figure of a rate that was tried.
+        assert!(words.lines().next().unwrap().contains("highest rate that meets the objectives"), "{words}");
+        assert!(!page.contains("Greatest mean throughput"), "{page}");
+        let report = stdout(&dyno.run(&["report", name]));
+        assert!(
+            report.lines().next().unwrap().contains(" meets the objectives") || name == "none",
+            "{report}"
+        );
+        assert!(report.starts_with("No rate meets the objectives.\n") || name == "found", "{report}");
         if name == "none" {
             assert_eq!(told, "none was kept");
             assert!(page.contains("<strong>No rate meets the objectives.</strong>"), "{page}");

@@ -2,6 +2,7 @@
 
 use super::table;
 use crate::exit::{Exit, Failure};
+use crate::highest_rate::searched;
 use crate::terminal;
 use dyno_experiment::directory::{
     ExperimentRecord, finished, holder, read_journal, read_record, verified_holder,
@@ -57,7 +58,10 @@ pub fn state(path: &Path) -> Result<String, Failure> {
 /// The table of an experiment for `dyno report`, as text or JSON.
 pub fn table_of(path: &Path, price: Option<f64>, json: bool) -> Result<String, Failure> {
     let record = read_record(path)?;
-    table::text(&table::rows(path, &record, &finished(read_journal(path)?), price), json)
+    let table = table::text(&table::rows(path, &record, &finished(read_journal(path)?), price), json)?;
+    // What a search has found stands above the runs that it comes from.
+    let found = if json { Vec::new() } else { searched(path) };
+    Ok(found.iter().map(|sentence| format!("{sentence}\n")).chain([table]).collect())
 }
 
 /// `dyno status DIR`.

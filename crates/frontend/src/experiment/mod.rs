@@ -83,10 +83,13 @@ pub fn carry_out(
         junit::write(place, &of_experiment(&ExperimentDir::open(directory.path())?))?;
     }
     let rows = table::rows(directory.path(), &directory.record, &directory.ended, None);
+    if !json {
+        // The answer stands above the runs that it comes from.
+        terminal::out(&highest_rates(plan, &directory.ended));
+    }
     table::show(&rows, json)?;
     if !json {
         terminal::out(&dyno_report::tuning::render_tunings(&dyno_rundir::tuning::read(directory.path())?));
-        terminal::out(&highest_rates(plan, &directory.ended));
         let path = directory.path();
         let page = pages::address(path);
         terminal::out(&format!("\nexperiment directory: {}\nreport: {page}\n", path.display()));
@@ -111,12 +114,12 @@ fn highest_rates(plan: &ExperimentPlan, ended: &[RunRecord]) -> String {
             let rate = found.kept.map_or("none was kept".into(), |rate| format!("{}/s", Rate(rate)));
             let sureness = sureness(&found);
             out += &format!(
-                "\n{}: highest rate that meets the objectives: {rate}{sureness}",
+                "{}: highest rate that meets the objectives: {rate}{sureness}\n",
                 cell.levels_label()
             );
         }
     }
-    if out.is_empty() { out } else { out + "\n" }
+    out
 }
 
 /// The worst of all runs: a run that failed or is invalid comes before a threshold that was missed.

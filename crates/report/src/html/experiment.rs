@@ -65,7 +65,7 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
             h1 { (title) }
             p { strong { (said) } }
             p.dim { (name) (format_timestamp(&dir.started)) }
-            (headline(&all))
+            (headline(&all, found.is_empty()))
             @for note in &all.notes { p.note { (note) } }
         }
         main id="main" tabindex="-1" {
@@ -202,7 +202,8 @@ fn answer_of(rows: &[&CellRuns]) -> String {
     }
 }
 
-fn headline(all: &Gathered<'_>) -> Markup {
+/// The figures. Where a search has its answer, `greatest` is false: the greatest mean of its points is none.
+fn headline(all: &Gathered<'_>, greatest: bool) -> Markup {
     let count = |of: &dyn Fn(&CellRuns) -> usize| all.rows.iter().map(of).sum::<usize>();
     let completed = match all.dir.searches {
         true => count(&|r| r.figures.runs).to_string(),
@@ -213,7 +214,7 @@ fn headline(all: &Gathered<'_>) -> Markup {
         ("Suspect", "suspect", count(&|r| r.figures.suspect)),
         ("Invalid", "invalid", count(&|r| r.figures.invalid)),
     ];
-    let best = all.rows.iter().filter_map(|row| Some((row.figures.throughput?, row)));
+    let best = sound(all).filter(|_| greatest).filter_map(|row| Some((row.figures.throughput?, row)));
     html! {
         dl.figures {
             (render_tile("Cells", &format_whole(all.dir.cells.len() as f64), ""))
