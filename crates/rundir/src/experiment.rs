@@ -50,6 +50,8 @@ struct Record {
     description: Option<String>,
     started: String,
     command: Vec<String>,
+    #[serde(default)]
+    sets: Vec<String>,
     cells: Vec<RecordedCell>,
     runs: usize,
     #[serde(default)]
@@ -89,6 +91,8 @@ pub struct ExperimentDir {
     pub started: String,
     /// The command line, secrets masked.
     pub command: Vec<String>,
+    /// `KEY=VALUE` of every `--set`, secrets masked.
+    pub sets: Vec<String>,
     /// The matrix.
     pub cells: Vec<RecordedCell>,
     /// Runs that were planned; of a search, how many searches.
@@ -161,6 +165,7 @@ impl ExperimentDir {
             description: record.description,
             started: record.started,
             command: record.command,
+            sets: record.sets,
             cells: record.cells,
             planned: record.runs,
             searches: record.searches,

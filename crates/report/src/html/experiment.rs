@@ -459,7 +459,12 @@ fn runs(all: &Gathered<'_>) -> Markup {
 fn repeat(dir: &ExperimentDir) -> Markup {
     let place = dir.path.display().to_string();
     let file = dir.path.join("experiment.yaml").display().to_string();
-    let again_from = [vec!["dyno", "run", &file], vec!["dyno", "report", &place, "--format", "html"]];
+    // The file is as it was given: what was set beside it makes it this experiment.
+    let sets = dir.sets.iter().flat_map(|set| ["--set", set.as_str()]);
+    let again_from = [
+        ["dyno", "run", &file].into_iter().chain(sets).collect(),
+        vec!["dyno", "report", &place, "--format", "html"],
+    ];
     html! {
         @if !dir.command.is_empty() {
             p { "The same experiment again; secrets are masked:" }

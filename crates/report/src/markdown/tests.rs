@@ -271,6 +271,19 @@ fn any_two_factors_with_repetitions_are_laid_over_each_other() {
 }
 
 #[test]
+fn the_same_experiment_again_has_what_was_set_beside_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dir = experiment(folder.path(), &[("a", &[("size", "1")])], 1, 3);
+    let place = folder.path().display();
+    let page = |dir: &ExperimentDir| crate::html::experiment::experiment_page(dir, None, &[]);
+    assert!(page(&dir).contains(&format!("<pre>dyno run {place}/experiment.yaml</pre>")));
+    dir.sets = ["users=8", "server.options.save=a b"].map(str::to_owned).to_vec();
+    let sets = "--set users=8 --set 'server.options.save=a b'";
+    let again = format!("<pre>dyno run {place}/experiment.yaml {sets}</pre>");
+    assert!(page(&dir).contains(&again), "{again}: {}", page(&dir));
+}
+
+#[test]
 fn a_terminal_shows_characters_and_not_their_escapes() {
     let text = "redis://:***@h | <b> `x` \\ & [a](b)";
     assert_ne!(escape_markdown(text), text);
