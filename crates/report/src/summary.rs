@@ -67,6 +67,9 @@ pub(crate) fn describe_grades(verdict: &Verdict) -> Option<String> {
     differ.then(|| all.join(", "))
 }
 
+/// What stands behind the verdict of a run without monitors: nothing is known of its hosts and of its server.
+pub(crate) const NOT_WATCHED: &str = ", not watched";
+
 /// Room for what may be left out: reasons beyond so many, and service times.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -92,7 +95,8 @@ fn made(summary: &Summary, known: SummaryExtras<'_>, style: Style, shown: Shown)
     let under_way = is_under_way(summary);
     let mark = if under_way { style.bold("RUNNING") } else { style.paint_trust(summary.verdict.trust) };
     let title = one_line(&format!("{} on {}", summary.title, summary.database));
-    let _ = writeln!(out, "{mark}  {}", style.bold(&title));
+    let unwatched = if under_way || summary.is_watched() { "" } else { NOT_WATCHED };
+    let _ = writeln!(out, "{mark}{unwatched}  {}", style.bold(&title));
     let _ = writeln!(out, "{}", style.dim(&one_line(&format!("{}, {}", summary.target, summary.started))));
     if under_way {
         out.push_str("The run is under way: this is what it has recorded so far\n");

@@ -527,6 +527,11 @@ impl Summary {
         }
     }
 
+    /// Returns whether monitors have seen anything of the run: else its verdict is about what the client saw alone.
+    pub fn is_watched(&self) -> bool {
+        self.phases.iter().any(|phase| phase.monitor.is_some())
+    }
+
     /// The measured phase. A load stands for it only where the run came to its end: what was cut off in its load may have
     /// been about to measure.
     pub fn measured_phase(&self) -> Option<&Phase> {

@@ -13,6 +13,7 @@ use crate::html::text::{
     format_rate, format_timestamp, format_us, format_whole, join_markup, render_lines, render_table,
 };
 use crate::html::users;
+use crate::summary::NOT_WATCHED;
 use crate::tuning;
 use crate::worth::Worth;
 use dyno_rundir::{ExperimentDir, RunDir};
@@ -86,7 +87,10 @@ fn chips(all: &Gathered<'_>) -> Markup {
         (count(&|row| row.figures.runs), "valid", "VALID"),
     ];
     let (class, words) = match worst.into_iter().find(|(runs, ..)| *runs > 0) {
-        Some((runs, class, word)) => (class, format!("{word} {runs} of {ended}")),
+        Some((runs, class, word)) => {
+            let watched = all.rows.iter().flat_map(|row| &row.runs).any(|run| run.watched);
+            (class, format!("{word} {runs} of {ended}{}", if watched { "" } else { NOT_WATCHED }))
+        }
         None => ("running", "NO RUN".into()),
     };
     let missed = count(&|row| row.figures.missed);

@@ -23,6 +23,8 @@ pub struct GatheredRun {
     pub seconds: BTreeMap<u64, u64>,
     /// p99 of the response time, microseconds, where enough samples support it.
     pub p99_us: Option<f64>,
+    /// True if monitors have seen something of it.
+    pub watched: bool,
     /// What faults did that the experiment asked for.
     pub faults: Vec<FaultFigures>,
 }
@@ -76,6 +78,7 @@ fn row(
             at_rate: None,
             seconds: BTreeMap::new(),
             p99_us: None,
+            watched: false,
             faults: Vec::new(),
         };
         if complete(&one.ended) {
@@ -89,6 +92,7 @@ fn row(
                     one.seconds = found.successes_by_second().unwrap_or_default();
                     if let Some(summary) = &found.summary {
                         one.faults.clone_from(&summary.faults);
+                        one.watched = summary.is_watched();
                     }
                     let phase = found.summary.as_ref().and_then(|summary| summary.measured_phase());
                     per_core.extend(phase.and_then(worth::per_core));

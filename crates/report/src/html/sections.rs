@@ -12,7 +12,7 @@ use crate::html::text::{
 };
 use crate::html::timeline::Mark;
 use crate::html::workload;
-use crate::summary::{describe_connected, format_interval, in_unit};
+use crate::summary::{NOT_WATCHED, describe_connected, format_interval, in_unit};
 use crate::{faults, worth};
 use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
@@ -75,7 +75,9 @@ pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&St
     let (class, word) = mark(report.summary);
     let words = workload::describe_workload(&report.dir.run.settings, report.summary.measured_phase());
     let words = if words.is_empty() { report.summary.title.clone() } else { words };
-    let chips = html! { (render_chip(class, word)) (kept(report.summary)) };
+    let under_way = report.summary.status == Status::Running;
+    let unwatched = if under_way || report.summary.is_watched() { "" } else { NOT_WATCHED };
+    let chips = html! { (render_chip(class, &format!("{word}{unwatched}"))) (kept(report.summary)) };
     let content = |id: &str| match id {
         "time" => html! { (over_time(made)) (faults(report.summary)) },
         "percentiles" => by_percentile(report, made),

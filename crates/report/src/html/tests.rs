@@ -200,6 +200,26 @@ fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
 }
 
 #[test]
+fn a_run_without_monitors_says_so_beside_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    write_run(folder.path(), &names(1), 3, 0, false);
+    let mut summary = RunDir::open(folder.path()).unwrap().summary.unwrap();
+    let style = crate::style::Style { colour: false, columns: 80, details: false };
+    let first = |summary: &Summary| {
+        let text = crate::summary::render_summary(summary, Default::default(), style);
+        text.lines().next().unwrap().to_owned()
+    };
+    assert!(first(&summary).starts_with("VALID, not watched  workload"), "{}", first(&summary));
+    assert!(render_test_page(folder.path()).contains(">VALID, not watched<"));
+    summary.phases[0].monitor = Some(Default::default());
+    assert!(first(&summary).starts_with("VALID  workload"), "{}", first(&summary));
+    // Under way nothing is judged yet.
+    summary.phases[0].monitor = None;
+    summary.status = Status::Running;
+    assert!(!first(&summary).contains("not watched"), "{}", first(&summary));
+}
+
+#[test]
 #[expect(clippy::print_stdout, reason = "size and time are for the reader, nothing asserts the time")]
 fn an_hour_with_many_series_stays_small() {
     let folder = tempfile::tempdir().unwrap();
