@@ -57,6 +57,12 @@ fn values_by_their_names() {
         ("redis.uri", "unix:/run/r.sock", "unix:/run/r.sock"),
         ("target", "redis:/:hunter2@h:1", "redis:/:***@h:1"),
         ("target", "redis//:hunter2@h", "redis//:***@h"),
+        ("target", "redis:hunter2@h", "redis:***@h"),
+        // A file's name and a query are no logins; a secret of the query stays one.
+        ("target", "sqlite:/x@y.db", "sqlite:/x@y.db"),
+        ("target", "sqlite:/a/x@y.db?journal=wal", "sqlite:/a/x@y.db?journal=wal"),
+        ("target", "null:?stall=1s@10s", "null:?stall=1s@10s"),
+        ("target", "sim:?password=hunter2&stall=1s@10s", "sim:?password=***&stall=1s@10s"),
         ("target", "bob:hunter2@h:1/0", "bob:***@h:1/0"),
         ("target", "redis:\\\\u:hunter2@h", "redis:\\\\u:***@h"),
         ("mongodb.url", "mongodb://u:p@h|mongodb://u:q@h", "mongodb://u:***@h|mongodb://u:***@h"),

@@ -143,7 +143,8 @@ fn mask_pairs(text: &str) -> String {
 }
 
 /// Hides the login in what is meant as a URI and is none, such as `redis:me:secret@host` or `me:secret@host`: all between its
-/// beginning and its last `@`, but for a user's name.
+/// beginning and its last `@`, but for a user's name. Behind a `/` a word without `:` is no more than a user's name, or a part
+/// of a file's; what follows a bare `?` is a query.
 fn mask_login(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_alphanumeric() || c == '+');
     let login = begin.trim_start_matches([':', '/', '\\']);
@@ -153,6 +154,11 @@ fn mask_login(text: &str) -> String {
     // A password that holds a bare '?' hides more rather than less.
     let query = login.find('?').filter(|query| login[..*query].contains('@')).unwrap_or(login.len());
     let Some(end) = login[..query].rfind('@') else { return text.to_owned() };
+    let between = &begin[..begin.len() - login.len()];
+    let is_path = between.ends_with(['/', '\\']) && !login[..end].contains(':');
+    if is_path || login.starts_with('?') && login[..end].contains('=') {
+        return text.to_owned();
+    }
     let user = login[..end].split_once(':').map_or(String::new(), |(user, _)| format!("{user}:"));
     format!("{}{user}{MASK}{}", &text[..text.len() - login.len()], &login[end..])
 }
