@@ -8,7 +8,7 @@ use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Phase, Trust};
-use dyno_types::units::counted;
+use dyno_types::units::{Change, Rate, ShownLatency, Significant, counted};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -152,19 +152,28 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     Ok(if args.fail_on_worse && worse { Exit::Threshold } else { Exit::Ok })
 }
 
+/// A figure with its unit.
+fn format_figure(value: f64, unit: &str) -> String {
+    match unit {
+        THROUGHPUT => format!("{}/s", Rate(value)),
+        "%" => format!("{} %", Significant(value)),
+        _ => ShownLatency((value * 1e3).round() as u64).to_string(),
+    }
+}
+
 fn text(line: &HistoryLine, figure: &str, unit: &str) -> String {
-    let mut out = format!("{}: {figure} in {unit} of {}\n", line.what, counted(line.points.len(), "run"));
+    let mut out = format!("{}: {figure} of {}\n", line.what, counted(line.points.len(), "run"));
     let greatest = line.points.iter().map(|p| p.value).fold(f64::MIN_POSITIVE, f64::max);
     for point in &line.points {
         let step = line.steps.iter().find(|step| step.first_run == point.dir);
         let mark = step.map_or(String::new(), |step| {
-            let change = (step.after / step.before - 1.0) * 100.0;
             let word = if step.better { "better" } else { "worse" };
-            format!("  <- {word} from here on: {change:+.1} % (p = {:.3})", step.p)
+            let change = Change(step.after / step.before);
+            format!("  <- {word} from here on: {change} (p = {:.3})", step.p)
         });
         let bar = "#".repeat((point.value / greatest * 30.0).round() as usize);
         let second = point.started.split('.').next().unwrap_or(&point.started);
-        out += &format!("  {second:<20}  {:>12.1}  {bar:<30}{mark}\n", point.value);
+        out += &format!("  {second:<20}  {:>12}  {bar:<30}{mark}\n", format_figure(point.value, unit));
     }
     if line.points.len() < 2 * FEWEST {
         out += &format!("  fewer than {} runs: no change can be told from noise\n", 2 * FEWEST);
@@ -172,4 +181,19 @@ fn text(line: &HistoryLine, figure: &str, unit: &str) -> String {
         out += "  no change\n";
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_its_unit() {
+        let unit =
+            |figure: &str| ThresholdFigure::parse(figure).map(|figure| figure.unit()).unwrap_or_default();
+        assert_eq!(format_figure(1_234.4, unit("throughput")), "1,234/s");
+        // A latency is in microseconds.
+        assert_eq!(format_figure(1_500.0, unit("p99(read)")), "1.50 ms");
+        assert_eq!(format_figure(0.25, unit("errors")), "0.250 %");
+    }
 }

@@ -136,7 +136,10 @@ fn a_history_dates_a_regression() {
     assert!(stdout(&dyno.run(&["history", "h", "--figure", "p99(read)"])).contains("16 runs"));
     assert_exit(&dyno.run(&["history", "h", "--figure", "p99("]), &[2]);
     let errors = stdout(&dyno.run(&["history", "h", "--figure", "errors"]));
-    assert!(errors.contains("errors in % of 16 runs") && errors.contains("no change"), "{errors}");
+    assert!(
+        errors.contains("errors of 16 runs") && errors.contains("  0 %  ") && errors.contains("no change"),
+        "{errors}"
+    );
     // A run that cannot be used is left out where it is named as where it lies in a folder.
     let folder = dyno.path("h");
     std::fs::create_dir(folder.join("cut")).unwrap();
@@ -145,7 +148,7 @@ fn a_history_dates_a_regression() {
     let one = dyno.run(&["history", used, cut]);
     assert_exit(&one, &[0]);
     assert!(
-        stdout(&one).contains("throughput in 1/s of 1 run\n") && stderr(&one).contains("is left out"),
+        stdout(&one).contains("throughput of 1 run\n") && stderr(&one).contains("is left out"),
         "{one:?}"
     );
     assert_exit(&dyno.run(&["history", cut]), &[2]);
