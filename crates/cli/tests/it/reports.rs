@@ -38,6 +38,18 @@ fn a_run_leaves_its_reports_and_they_can_be_made_again() {
     assert_eq!(parsed["phases"].as_array().unwrap().last().unwrap()["name"], "measure");
 }
 
+/// The run's verdict is the text's exit code; a page that was asked for and written is a success.
+#[test]
+fn a_page_that_is_written_is_a_success_whatever_stands_on_it() {
+    let dyno = Dyno::new();
+    let missed = ["--ops", "2000", "--require", "throughput > 1000000000", "--out", "r", "-q"];
+    assert_exit(&dyno.run(&[&["run", "sim:?service=1ms", "-u", "1"][..], &missed].concat()), &[4]);
+    assert_exit(&dyno.run(&["report", "r"]), &[4]);
+    assert_exit(&dyno.run(&["report", "r", "--json"]), &[4]);
+    assert_exit(&dyno.run(&["report", "r", "--format", "html", "--out", "page.html"]), &[0]);
+    assert!(std::fs::read_to_string(dyno.path("page.html")).unwrap().contains("FAIL"));
+}
+
 #[test]
 fn what_is_left_of_a_directory_is_reported_on() {
     let dyno = Dyno::new();
