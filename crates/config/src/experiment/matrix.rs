@@ -5,7 +5,7 @@ use crate::experiment::factors::{self, Factor, Filter, Override};
 use crate::experiment::order::{PlannedRun, order};
 use crate::experiment::spec::Experiment;
 use crate::experiment::strategy_check::check_strategy;
-use crate::tree::{Node, TreeError, masked_option};
+use crate::tree::{Node, TreeError, Value, masked_option};
 use dyno_types::limits::RUNS;
 
 /// An experiment, resolved.
@@ -36,6 +36,7 @@ pub fn read_plan(text: &str, path: &str, sets: &[String]) -> Result<ExperimentPl
     for set in sets {
         given.last.extend(apply(&mut tree, set)?);
     }
+    replace_other_place(&mut tree, sets);
     tree.remember_secrets();
     let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
     plan_of(tree, stem, &given)
@@ -69,6 +70,17 @@ fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError
     factors::known("", &whole, &node)?;
     tree.set_path(&whole, node.clone());
     Ok(Some((whole, node)))
+}
+
+/// A target that `--set` names takes the place of the file's server, and the other way round: a file has one of both.
+fn replace_other_place(tree: &mut Node, sets: &[String]) {
+    let is_set = |key: &str| sets.iter().any(|set| set.split(['=', '.']).next() == Some(key));
+    for (named, other) in [("target", "server"), ("server", "target")] {
+        let given = tree.get(named).is_some_and(|node| node.value != Value::Null);
+        if given && is_set(named) && !is_set(other) {
+            tree.take_key(other);
+        }
+    }
 }
 
 /// Changes that `--set` has made to factors.

@@ -63,6 +63,25 @@ fn options_replace_values_and_factors() {
 }
 
 #[test]
+fn a_target_takes_the_place_of_a_server_and_a_server_that_of_a_target() {
+    let of = |text: &str, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let plan = read_plan(text, "x.yaml", &sets).map_err(|error| error.to_string())?;
+        let spec = &plan.cells[0].spec;
+        Ok::<_, String>((spec.target.clone(), spec.server.is_some()))
+    };
+    let (server, target) = ("server: {kind: redis}\n", "target: redis://a\n");
+    assert_eq!(of(server, &["target=redis://b"]), Ok((Some("redis://b".into()), false)));
+    assert_eq!(of(target, &["server.kind=redis"]), Ok((None, true)));
+    assert_eq!(of(server, &["target=null"]), Ok((None, true)));
+    assert_eq!(of(server, &["server.kind=valkey"]), Ok((None, true)));
+    // Both in one place are a contradiction.
+    let both = of(server, &["target=redis://b", "server.kind=redis"]);
+    assert!(both.as_ref().is_err_and(|why| why.contains("remove target or server")), "{both:?}");
+    assert!(of(&format!("{server}{target}"), &[]).is_err());
+}
+
+#[test]
 fn options_have_the_last_word_over_factors() {
     let labels = |text: &str, sets: &[&str]| {
         let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
