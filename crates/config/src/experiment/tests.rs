@@ -152,6 +152,17 @@ fn a_loop_has_users_or_a_rate() {
 }
 
 #[test]
+fn ranges_take_thousands() {
+    let text = "target: 'null:'\nfactors: {phases.measure.rate: {from: 2k, to: 6k, step: 2k}}\n";
+    let plan = read_plan(text, "x.yaml", &[]).unwrap();
+    let rates: Vec<String> = plan.cells.iter().map(|cell| cell.levels_label()).collect();
+    assert_eq!(rates, ["phases.measure.rate=2000", "phases.measure.rate=4000", "phases.measure.rate=6000"]);
+    let wrong = text.replace("6k", "6x");
+    let why = read_plan(&wrong, "x.yaml", &[]).unwrap_err().to_string();
+    assert!(why.contains("\"6x\": expected a number, such as 2000 or 2k"), "{why}");
+}
+
+#[test]
 fn ranges_go_up_and_down() {
     let users = |range: &str| {
         let text = format!("factors: {{users: {range}}}\n");
