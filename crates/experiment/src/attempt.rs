@@ -15,6 +15,7 @@ use dyno_localhost::error::LocalError;
 use dyno_rundir::schema::Threshold;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_session::session::Observer;
+use dyno_types::system_error::without_numbers;
 use std::path::Path;
 
 impl OneRun<'_> {
@@ -97,7 +98,7 @@ impl OneRun<'_> {
     /// The record of a run that failed; one that failed because it was to end is interrupted.
     fn failed(&self, record: RunRecord, words: String) -> RunRecord {
         let status = if self.control.is_stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
-        RunRecord { status, passed: false, words, ..record }
+        RunRecord { status, passed: false, words: without_numbers(&words).into_owned(), ..record }
     }
 
     fn attempt(

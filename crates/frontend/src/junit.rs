@@ -3,6 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::pages;
 use dyno_report::junit::{Document, failed_suite};
+use dyno_types::system_error::without_numbers;
 use std::path::{Path, PathBuf};
 
 /// Has a command write the file that `place` names. It holds an error before the command begins and where it fails: no earlier
@@ -25,7 +26,7 @@ pub fn keep(
     write(&place, &error("dyno has not ended".into())).map_err(unwritable)?;
     work(Some(&place)).inspect_err(|failure| {
         // The command fails in any case, and says why.
-        let _ = write(&place, &error(failure.to_string()));
+        let _ = write(&place, &error(without_numbers(&failure.to_string()).into_owned()));
     })
 }
 

@@ -5,6 +5,7 @@
 //! on a terminal.
 
 use dyno_types::secret::conceal;
+use dyno_types::system_error::without_numbers;
 use indicatif::{ProgressBar, WeakProgressBar};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -118,7 +119,7 @@ pub fn exact(text: &str) {
 
 /// Writes a result that is one line, whatever names are in it.
 pub fn line(text: &str) {
-    write(&format!("{}\n", escaped(text.into(), &['\t'])));
+    write(&format!("{}\n", escaped(without_numbers(text), &['\t'])));
 }
 
 /// The same error; it names the limit of this process where that is behind it.
@@ -200,6 +201,7 @@ pub fn answer(error: &clap::Error, words: Option<String>) -> io::Result<()> {
 pub fn note(text: &str) {
     // Masked first: a secret in two lines is not found.
     let text = conceal(text);
+    let text = without_numbers(&text);
     verbatim(&if stderr().is_terminal() { wrapped(&text, 0).into() } else { text });
 }
 
@@ -258,7 +260,8 @@ pub fn error(text: &str) {
 
 /// Writes a text behind a mark. On a terminal further lines are indented: none of them can pass for another message.
 fn marked(mark: &str, code: &str, text: &str) {
-    let text = &*conceal(text);
+    let text = conceal(text);
+    let text = &*without_numbers(&text);
     let _ = match (stderr().is_terminal(), errors_have_colours()) {
         (false, _) => writeln!(stderr(), "{mark} {}", piped(text)),
         (true, colours) => {

@@ -27,6 +27,7 @@ pub mod shell;
 pub mod stats;
 pub mod suggest;
 pub mod sync;
+pub mod system_error;
 pub mod units;
 
 pub use content::Content;

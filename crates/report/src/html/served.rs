@@ -4,6 +4,7 @@ use crate::html::charts::{Chart, ChartChoice, PageData};
 use crate::html::document::{PageAssets, SCRIPT, render_figure, render_page, render_tools};
 use crate::html::text::{format_rate, format_timestamp, format_us, without_controls};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
+use dyno_types::system_error::without_numbers;
 use maud::{Markup, Render, html};
 
 const LIST: &str = include_str!("list.js");
@@ -129,7 +130,7 @@ fn render_row(one: &Listed, writes: bool) -> Markup {
             }
             td.word.state[!has_words] data-head="state" {
                 (one.state)
-                @if has_words { ": " (one.words) }
+                @if has_words { ": " (without_numbers(&one.words)) }
                 @if running { " " a href=(encode_path("live", name)) { "follow" span.away { " " (name) } } }
                 @if running && writes && one.kind == ListedKind::Experiment { (stop_form(name)) }
             }
@@ -251,7 +252,7 @@ pub fn message_page(title: &str, words: &str) -> String {
     let body = html! {
         header { h1 { (title) } }
         main id="main" tabindex="-1" {
-            p.note { (words) }
+            p.note { (without_numbers(words)) }
             p { a href="/" { "All runs and experiments" } }
         }
     };
