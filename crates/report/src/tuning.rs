@@ -8,7 +8,7 @@ pub fn cell_headline(cell: &TunedCell) -> String {
     let Tuned { best, gain, gain_half_width, noise, beyond_noise, .. } = &cell.found;
     // More than twice as much is a factor, and so is its uncertainty.
     let gains = match *gain > 1.0 {
-        true => format!("gives {} ±{}", Change(1.0 + gain), Significant(*gain_half_width)),
+        true => format!("gains: {} ±{}", Change(1.0 + gain), Significant(*gain_half_width)),
         false => format!("gains {:.1} % ±{:.1}", gain * 100.0, gain_half_width * 100.0),
     };
     let noise = format!("the defaults alone vary by ±{:.1} %", noise * 100.0);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_gain_beyond_twice_as_much_is_a_factor() {
         let words = cell_headline(&cell("all", "100", 23.0, true));
-        assert!(words.starts_with("all: hz=100 gives 24 times as much ±0.0100 ("), "{words}");
+        assert!(words.starts_with("all: hz=100 gains: 24 times as much ±0.0100 ("), "{words}");
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn who_was_timed_out_is_in_the_percentiles_of_experiments_and_comparisons() {
     assert!(us[0] < 1_000.0 && us[1] >= 50_000.0, "{us:?}");
     let text = stdout(&dyno.run(&["compare", "steady", "stalls"]));
     let p99 = text.lines().find(|line| line.contains("READ p99 ")).unwrap_or_else(|| panic!("{text}"));
-    assert!(p99.contains("worse by"), "{text}");
+    assert!(p99.contains("worse: ") && p99.contains(" times as much"), "{text}");
     let table = stdout(&dyno.run(&["export", "stalls", "--table", "runs", "--format", "csv"]));
     let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let at = lines.next().unwrap().iter().position(|name| *name == "response_p99_us").unwrap();

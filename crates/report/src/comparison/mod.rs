@@ -143,4 +143,5 @@ pub(crate) fn format_number(value: f64) -> String {
 }
 
 /// Text below every comparison.
-pub(crate) const FOOT: &str = "Intervals hold 95 %; runs are the unit. p: of the change, by the test of its interval; effect: Cliff's delta.";
+pub(crate) const FOOT: &str =
+    "Intervals hold 95 %; runs are the unit. p: by the test of the interval; effect: Cliff's delta.";
