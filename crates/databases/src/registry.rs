@@ -59,6 +59,11 @@ pub fn servers_in_words() -> String {
 /// Names the scheme that may be meant, and all that are accepted; or says which part of the URI is wrong.
 pub fn parse(uri: &str) -> Result<Box<dyn Target>, Refused> {
     remember_value("target", uri);
+    if let Some(meant) = meant_uri(uri) {
+        let (shown, meant) = (mask_value("target", uri), mask_value("target", &meant));
+        let words = format!("{shown:?} is no target; did you mean {meant}?");
+        return Err(Refused::new(RefusalCode::BadValue, "target", words));
+    }
     let scheme = uri.split(':').next().unwrap_or_default();
     let known = |database: &&&dyn Database| database.schemes().iter().any(|one| one.name == scheme);
     match ALL.iter().find(known) {
@@ -82,12 +87,38 @@ pub fn parse_for(uri: &str, client: ClientDriver) -> Result<Box<dyn Target>, Ref
     })
 }
 
+/// The URI that is meant where the slashes or the colon behind the scheme of a server are not all there: `redis:/h`, `redis//h`.
+pub fn meant_uri(text: &str) -> Option<String> {
+    // A socket is a path: its slash is no host's.
+    let of_hosts =
+        schemes().filter(|scheme| scheme.login != LoginForm::None && !scheme.form.contains(":///"));
+    of_hosts.into_iter().find_map(|scheme| {
+        let rest = text.strip_prefix(scheme.name)?;
+        let wrong = rest.starts_with(":/") && !rest.starts_with("://") || rest.starts_with("//");
+        let place = rest.trim_start_matches([':', '/']);
+        (wrong && !place.is_empty()).then(|| format!("{}://{place}", scheme.name))
+    })
+}
+
+/// What to say of a host with or without a port that is no target: it does not say how to speak to it.
+pub fn protocol_hint(host: &str) -> String {
+    format!(": a target begins with its protocol, such as redis://{}", mask_value("target", host))
+}
+
+/// Returns whether a text is a host and a port.
+pub fn is_host_and_port(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     let near = schemes().map(|one| one.name).find(|s| {
         s.len().abs_diff(scheme.len()) <= 2
             && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()
     });
-    let hint = near.map_or(String::new(), |n| format!("; did you mean {n}:?"));
+    let hint = match near {
+        _ if is_host_and_port(uri) => protocol_hint(uri),
+        near => near.map_or(String::new(), |n| format!("; did you mean {n}:?")),
+    };
     let known: Vec<String> = schemes().map(|one| format!("{}:", one.name)).collect();
     let shown = mask_value("target", uri);
     Refused::new(
@@ -102,6 +133,21 @@ mod tests {
     use super::*;
     use dyno_db::probe::NEVER;
     use std::net::TcpListener;
+
+    #[test]
+    fn slashes_that_are_missing_are_named() {
+        let meant = |text: &str| meant_uri(text).unwrap_or_default();
+        assert_eq!(meant("redis:/h:6379"), "redis://h:6379");
+        assert_eq!(meant("rediss//h"), "rediss://h");
+        assert_eq!(meant("mongodb+srv:/name/db"), "mongodb+srv://name/db");
+        for right in ["redis://h", "redis:", "unix:/run/s", "sqlite:/a", "sqlite://a", "redis"] {
+            assert_eq!(meant_uri(right), None, "{right}");
+        }
+        let why = parse("redis:/me:hunter2@h").err().map(|refused| refused.to_string()).unwrap_or_default();
+        assert!(why.contains("did you mean redis://me:***@h?") && !why.contains("hunter2"), "{why}");
+        let why = parse("localhost:6379").err().map(|refused| refused.to_string()).unwrap_or_default();
+        assert!(why.contains("such as redis://localhost:6379"), "{why}");
+    }
 
     #[test]
     fn an_answer_without_end_is_refused() {

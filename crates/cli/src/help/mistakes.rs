@@ -15,6 +15,7 @@ pub fn words(error: &clap::Error, names: &[&str]) -> Option<String> {
         ErrorKind::UnknownArgument => unknown(error),
         ErrorKind::ArgumentConflict => conflict(error),
         ErrorKind::ValueValidation => number(error),
+        ErrorKind::MissingRequiredArgument => without_rate(error),
         _ => None,
     }
 }
@@ -33,6 +34,35 @@ fn option(shown: &str) -> &str {
     shown.split_whitespace().next().unwrap_or(shown)
 }
 
+/// Names that other load generators have for what has another name here, and where it is.
+const OF_OTHERS: [(&[&str], &str); 2] = [
+    (
+        &["--clients", "--client-count", "--concurrency", "--vus"],
+        "`dyno run --users N` sets how many send one operation after another (a closed loop); `--rate` with \
+         `--connections N` is an open loop.",
+    ),
+    (
+        &["--ratio", "--read-ratio", "--set-get-ratio"],
+        "`dyno run --workload a` to `f` sets the mix of operations, a file of properties with readproportion sets \
+         any other; `dyno memtier` takes memtier_benchmark's --ratio.",
+    ),
+];
+
+/// Options of an open loop without its rate, such as memtier's `-t 4 -c 50`.
+fn without_rate(error: &clap::Error) -> Option<String> {
+    let missing = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::Strings(all) => all.as_slice(),
+        ContextValue::String(one) => std::slice::from_ref(one),
+        _ => return None,
+    };
+    let [only] = missing else { return None };
+    (option(only) == "--rate").then(|| {
+        "--rate is missing: -c, --connections, --arrivals, --queue and --queue-age are for an open loop\n\
+         A closed loop has users: `dyno run -u 50 --threads 4`. `dyno memtier` takes memtier_benchmark's -t and -c."
+            .to_owned()
+    })
+}
+
 fn unknown(error: &clap::Error) -> Option<String> {
     let typed = text(error, ContextKind::InvalidArg)?;
     if typed == "--dry-run" {
@@ -43,6 +73,9 @@ fn unknown(error: &clap::Error) -> Option<String> {
     if ["--threshold", "--thresholds", "--assert", "--fail-if"].contains(&typed.as_str()) {
         let words =
             "`dyno run --require 'p99(read) < 5ms'` sets a threshold; the exit code is 4 if it is missed.";
+        return Some(format!("unknown option {typed}\n{words}"));
+    }
+    if let Some((_, words)) = OF_OTHERS.iter().find(|(names, _)| names.contains(&typed.as_str())) {
         return Some(format!("unknown option {typed}\n{words}"));
     }
     // A word that is no option stands where nothing is expected: clap says so.

@@ -33,7 +33,7 @@ use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, RunSession};
 use dyno_session::watch::WatchPlan;
-use dyno_types::secret::mask_text;
+use dyno_types::secret::{mask_text, mask_value};
 use resolve::Resolved;
 use settings::settings_of;
 use spec::RunSpec;
@@ -75,7 +75,7 @@ fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failu
     let text = &secret::uri(text, args.password_from.as_ref())?;
     let scheme = text.split(':').next().unwrap_or_default();
     // A host and a port do not say how to speak to it; nor does a host alone.
-    let has_port = text.split_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let has_port = registry::is_host_and_port(text);
     if text.contains(':')
         && !has_port
         && !scheme.is_empty()
@@ -102,10 +102,11 @@ fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failu
     }
     let is_host = has_port || text.contains('.') || text == "localhost";
     let near = dyno_types::suggest::nearest(text, registry::schemes().map(|one| one.name));
-    let hint = match near {
-        _ if is_host => format!(": a target begins with its protocol, such as redis://{text}"),
-        Some(near) => format!("; did you mean {near}:?"),
-        None => String::new(),
+    let hint = match (registry::meant_uri(text), near) {
+        (Some(meant), _) => format!("; did you mean {}?", mask_value("target", &meant)),
+        _ if is_host => registry::protocol_hint(text),
+        (None, Some(near)) => format!("; did you mean {near}:?"),
+        (None, None) => String::new(),
     };
     let forms: String = registry::schemes().map(|one| format!("\n  {}", one.form)).collect();
     let others = "Experiments are files that end in .yaml; `dyno presets` lists presets.";

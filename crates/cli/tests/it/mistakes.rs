@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 34] = [
+const MISTAKES: [&str; 42] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -39,6 +39,14 @@ const MISTAKES: [&str; 34] = [
     "report nowhere",
     "report experiment.yaml --format pdf",
     "presets quick/user",
+    "top localhost:6379",
+    "run redis:/h:6379",
+    "run redis//h",
+    "run null: --clients 5",
+    "run null: -t 4 -c 50",
+    "run null: --ratio 1:10",
+    "plan range.yaml",
+    "run missing.yaml",
     "explain",
 ];
 
@@ -51,6 +59,11 @@ fn mistakes_are_answered_in_words() {
     std::fs::write(dyno.path("wrong.yaml"), "target: 'null:'\nphases:\n  mesure: {duration: 1s}\n").unwrap();
     std::fs::write(dyno.path("both.yaml"), "target: 'null:'\nphases:\n  measure: {users: 8, rate: 100}\n")
         .unwrap();
+    std::fs::write(
+        dyno.path("range.yaml"),
+        "target: 'null:'\nfactors: {users: {from: 2k, to: 8x, times: 2}}\n",
+    )
+    .unwrap();
     std::fs::create_dir(dyno.path("full")).unwrap();
     std::fs::write(dyno.path("full/report.html"), "").unwrap();
     let mut told = String::new();
