@@ -358,3 +358,11 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
     warnings.dedup();
     warnings
 }
+
+/// When a run began, to put runs in order. The second in which it began is recorded; of runs of one second the first event
+/// decides, in nanoseconds.
+pub fn begin_of(run: &RunDir) -> (String, Option<i128>) {
+    let events = run.read_events().unwrap_or_default();
+    let times = events.iter().filter_map(|event| event.at.parse::<jiff::Timestamp>().ok());
+    (run.run.started.clone(), times.map(|at| at.as_nanosecond()).min())
+}

@@ -1,6 +1,6 @@
 //! `dyno history`: one figure over many runs, and where its level changed.
 
-use super::gather::{self, Group};
+use super::gather::{self, Group, begin_of};
 use clap::Args;
 use dyno_analysis::ThresholdFigure;
 use dyno_analysis::compare::history::{FEWEST, LevelStep, find_level_steps};
@@ -102,7 +102,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     }
     let (mut shown, mut recorded) = (Vec::new(), BTreeSet::new());
     for (what, mut runs) in lines {
-        runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
+        runs.sort_by_cached_key(begin_of);
         let mut points = Vec::new();
         for run in &runs {
             let summary = run.summary.as_ref();

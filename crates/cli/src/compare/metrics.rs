@@ -1,7 +1,7 @@
 //! The figures that are compared.
 
 use super::args::CompareArgs;
-use super::gather::Group;
+use super::gather::{Group, begin_of};
 use super::noise::Floor;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{
@@ -45,10 +45,15 @@ impl<'a> Usable<'a> {
 
     /// Places of the runs of each group in the order in which all of them were made.
     fn places(&self) -> (Vec<f64>, Vec<f64>) {
-        let runs = || self.first.iter().chain(&self.second);
-        let place = |run: &&RunDir| runs().filter(|other| other.run.started < run.run.started).count() as f64;
-        (self.first.iter().map(place).collect(), self.second.iter().map(place).collect())
+        let begins = |side: &[&'a RunDir]| side.iter().map(|run| begin_of(run)).collect::<Vec<_>>();
+        places_of(&begins(&self.first), &begins(&self.second))
     }
+}
+
+/// Place of each of two sides' runs in the order of all of them: how many began before it.
+fn places_of<T: PartialOrd>(first: &[T], second: &[T]) -> (Vec<f64>, Vec<f64>) {
+    let place = |one: &T| first.iter().chain(second).filter(|other| *other < one).count() as f64;
+    (first.iter().map(place).collect(), second.iter().map(place).collect())
 }
 
 /// Claims that no run of a group has: no figure that rests on them is compared.
@@ -242,4 +247,17 @@ fn of_metric(runs: &[&RunDir], metric: &str) -> Vec<ArrivalLatency> {
             .filter(|arrivals| arrivals.count() > 0)
     };
     runs.iter().filter_map(of_run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_all_runs() {
+        // By turns: A B B A.
+        assert_eq!(places_of(&[1, 4], &[2, 3]), (vec![0.0, 3.0], vec![1.0, 2.0]));
+        // Runs that began at once share a place.
+        assert_eq!(places_of(&[1, 1], &[1, 2]), (vec![0.0, 0.0], vec![0.0, 3.0]));
+    }
 }

@@ -36,6 +36,17 @@ fn a_slower_server_is_found_and_the_same_is_the_same() {
     assert_exit(&worse, &[4]);
     assert!(stdout(&worse).contains("worse by 9."), "{}", stdout(&worse));
     assert_exit(&dyno.run(&["compare", "a", "b"]), &[0]);
+    // Runs of one second have an order all the same: six and six in a row widen the interval by sqrt(1 + 36 / (35 x 1 / 3)).
+    for run in (1..7).map(|n| format!("a/{n:03}")).chain((21..27).map(|n| format!("b/{n:03}"))) {
+        let path = dyno.path(&format!("{run}/run.json"));
+        let mut text: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        text["started"] = "2026-01-01T00:00:00Z".into();
+        std::fs::write(&path, text.to_string()).unwrap();
+    }
+    let found: Value = serde_json::from_str(&stdout(&dyno.run(&["compare", "a", "b", "--json"]))).unwrap();
+    let wider = found[0]["figures"][0]["drift"]["wider"].as_f64().unwrap();
+    assert!((wider - (1.0f64 + 36.0 / (35.0 / 3.0)).sqrt()).abs() < 1e-9, "{wider}");
+    assert_eq!(conclusion(&found, "throughput"), "worse", "{found}");
     // A price an hour: dearer by as much as it is slower.
     let priced = dyno.run(&["compare", "a", "b", "--json", "--price", "server=0.5,client=0.5"]);
     let found: Value = serde_json::from_str(&stdout(&priced)).unwrap();
