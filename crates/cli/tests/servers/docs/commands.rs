@@ -422,7 +422,7 @@ fn lab() -> Vec<Row> {
             "hosts_are_deployed_and_the_lab_s_tests_run",
         ),
         there(
-            "run lab/operational-laws --set server=null --set server_lifetime=run --set target=redis://db:6379 --set \
+            "run lab/operational-laws --set server_lifetime=run --set target=redis://db:6379 --set \
              ssh.inventory=hosts.ini --set 'ssh.clients=[load]' --set 'ssh.watched=[db]' --out lab",
             "ssh.rs",
             "the_host_of_a_target_is_watched_where_it_is_named",
