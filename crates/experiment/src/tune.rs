@@ -61,13 +61,18 @@ struct ConfigurationRuns<'a> {
 }
 
 impl ConfigurationRuns<'_> {
-    /// Mean of the objective; `None` if a run failed or missed a constraint.
+    /// Runs that say something of the configuration: one that the client spoiled is no fault of it, and no merit.
+    fn sound(&self) -> impl Iterator<Item = &RunRecord> {
+        self.runs.iter().copied().filter(|run| !run.spoiled)
+    }
+
+    /// Mean of the objective; `None` if a run failed or missed a constraint, or none says anything.
     fn score(&self, goal: Goal) -> Option<f64> {
-        let kept = |run: &&RunRecord| run.status == RunStatus::Complete && run.passed;
-        if self.runs.is_empty() || !self.runs.iter().all(kept) {
+        let kept = |run: &RunRecord| run.status == RunStatus::Complete && run.passed;
+        if !self.sound().all(kept) {
             return None;
         }
-        let all: Option<Vec<f64>> = self.runs.iter().map(|run| run.objective).collect();
+        let all: Option<Vec<f64>> = self.sound().map(|run| run.objective).collect();
         let mean = mean(all?)?;
         Some(if goal == Goal::Maximise { mean } else { -mean })
     }
@@ -148,7 +153,7 @@ fn report(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Tuned> {
     let labels: Vec<String> = field.iter().map(label).collect();
     let all = runs_by_configuration(&labels, history);
     let objectives =
-        |number: usize| -> Vec<f64> { all[number].runs.iter().filter_map(|run| run.objective).collect() };
+        |number: usize| -> Vec<f64> { all[number].sound().filter_map(|run| run.objective).collect() };
     let base = objectives(0);
     let own = mean_interval(&base).filter(|interval| interval.mean != 0.0)?;
     let contenders: Vec<usize> =
@@ -177,7 +182,7 @@ fn report(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Tuned> {
 
 fn effects(tune: &Tune, field: &[Configuration], all: &[ConfigurationRuns<'_>]) -> Vec<Effect> {
     // The screening alone: later rounds have only what was good.
-    let first = |standing: &ConfigurationRuns<'_>| standing.runs.first().and_then(|run| run.objective);
+    let first = |standing: &ConfigurationRuns<'_>| standing.sound().next().and_then(|run| run.objective);
     let mut effects: Vec<Effect> = Vec::new();
     for (key, levels) in &tune.parameters {
         let mut means = Vec::new();
@@ -268,6 +273,29 @@ mod tests {
         assert!(found.effects[1].spread < 0.2 * found.effects[0].spread + 0.5, "{found:?}");
         let runs_of = |point: &str| runs.iter().filter(|run| run.point == point).count();
         assert!(runs_of("defaults") >= 5 && runs_of(&found.best) >= 5);
+    }
+
+    #[test]
+    fn a_run_that_the_client_spoiled_is_no_merit_of_its_configuration() {
+        // Screened: the defaults at 1,000, one configuration at 1,100, and another at 9,000 by a spoiled run alone.
+        let tune = tune();
+        let labels: Vec<String> = field(&tune, 1).iter().map(label).collect();
+        let base = search(|_| 1_000.0).swap_remove(0);
+        let run = |number: usize, objective: f64, spoiled: bool| RunRecord {
+            point: labels[number].clone(),
+            objective: Some(objective),
+            spoiled,
+            ..base.clone()
+        };
+        let runs = [run(0, 1_000.0, false), run(1, 1_100.0, false), run(2, 9_000.0, true)];
+        let runs: Vec<&RunRecord> = runs.iter().collect();
+        let all = runs_by_configuration(&labels, &runs);
+        assert_eq!(ranked(&all, &[1, 2], tune.goal), [1]);
+        // With a run that counts, that one alone decides.
+        let more = [runs[0].clone(), runs[1].clone(), runs[2].clone(), run(2, 900.0, false)];
+        let more: Vec<&RunRecord> = more.iter().collect();
+        let all = runs_by_configuration(&labels, &more);
+        assert_eq!(ranked(&all, &[1, 2], tune.goal), [1, 2]);
     }
 
     #[test]
