@@ -268,14 +268,20 @@ fn bexhoma() -> Vec<Row> {
 }
 
 fn clusters() -> Vec<Row> {
-    vec![there(
-        "run bexhoma/dragonfly-3 --set server.kind=redis --set workload.ycsb.records=10000 --set phases.load.rate=10000 \
+    let inside = |command| there(command, "kubernetes/in_cluster.rs", "a_pod_conducts");
+    vec![
+        there(
+            "run bexhoma/dragonfly-3 --set server.kind=redis --set workload.ycsb.records=10000 --set phases.load.rate=10000 \
          --set phases.measure.operations=40000 --set phases.measure.rate=8000 --set \
          kubernetes.servers='{requests: {cpu: 100m}}' --set kubernetes.workers='{requests: {cpu: 50m}}' --set \
          kubernetes.namespace=bench --set kubernetes.image=localhost/dyno:test ...",
-        "kubernetes/presets.rs",
-        "all_five",
-    )]
+            "kubernetes/presets.rs",
+            "all_five",
+        ),
+        inside("run sweep.yaml --in-cluster --out night"),
+        inside("status night --wait"),
+        inside("fetch night --remove"),
+    ]
 }
 
 fn memcached() -> Vec<Row> {
