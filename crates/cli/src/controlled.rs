@@ -23,6 +23,7 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
 
 /// `dyno conduct`: what the pod of a controller does.
 pub fn conduct(args: &ConductArgs) -> Result<Exit, Failure> {
+    in_cluster::await_cluster()?;
     let words = in_cluster::conducted_words(&args.experiment, &args.out)?;
     let words = std::iter::once("dyno".to_owned()).chain(words).map(OsString::from).collect();
     let (cli, _) = args::parse(words).map_err(|error| Failure::usage(error.to_string()))?;

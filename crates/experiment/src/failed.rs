@@ -70,7 +70,7 @@ impl From<WorkerPoolError> for Failed {
 impl From<RemoteError> for Failed {
     fn from(error: RemoteError) -> Self {
         match error {
-            RemoteError::Unreachable { .. } => Failed::unreachable(error),
+            RemoteError::Unreachable { .. } | RemoteError::AgentLost { .. } => Failed::unreachable(error),
             RemoteError::Failed { .. } => Failed::other(error),
         }
     }

@@ -259,11 +259,19 @@ fn run(
     }
     // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
     let _ = log::end_run(&one.dir.with_extension("server"));
-    if outage.ends_in_another_attempt(&record, &context.control) {
-        // What it has left in the cluster would be in the way. What cannot be removed yet is met again by the next attempt.
-        let left = leftovers(&experiment_dir).pods;
-        left.iter().for_each(|journal| drop(clean_pods(&experiment_dir, journal)));
-        return Ok(None);
+    let mut record = record;
+    if outage.ends_in_another_attempt(&record) {
+        // What it has left in the cluster would be in the way of the next attempt, and measured beside it.
+        let is_left = || {
+            let left = leftovers(&experiment_dir).pods;
+            left.iter().any(|journal| clean_pods(&experiment_dir, journal).is_err())
+        };
+        while outage.goes_on(&context.control) && is_left() {}
+        if !context.control.is_stopping() {
+            return Ok(None);
+        }
+        // It was not made, and is when the experiment goes on.
+        record.status = RunStatus::Interrupted;
     }
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());

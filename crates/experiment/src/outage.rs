@@ -1,7 +1,7 @@
 //! Hosts and clusters that are out of reach for a while: a network that is down, an API server that starts again, a login that
 //! has expired. Runs that come too early are made again.
 
-use crate::journal::RunRecord;
+use crate::journal::{RunRecord, RunStatus};
 use dyno_engine::Control;
 use dyno_hosts::kubernetes::error::PodsError;
 use dyno_hosts::kubernetes::kubectl::KubectlError;
@@ -46,30 +46,35 @@ impl Outage {
         Outage { limit, reached, since: None }
     }
 
-    /// Takes in how a run has ended; true if it is to be made again, after a pause. A run of an experiment that has never reached
-    /// its hosts fails at once.
-    pub(super) fn ends_in_another_attempt(&mut self, record: &RunRecord, control: &Control) -> bool {
-        self.decides(record, Instant::now()) && self.pause(record, control)
+    /// Takes in how a run has ended; true if it is to be made again. A run of an experiment that has never reached its hosts
+    /// fails at once.
+    pub(super) fn ends_in_another_attempt(&mut self, record: &RunRecord) -> bool {
+        let again = self.decides(record, Instant::now());
+        if again {
+            let limit = self.limit.as_secs();
+            tracing::warn!(target: NOTICE, "{}; tries again for {limit} s (outage)", record.words);
+        }
+        again
+    }
+
+    /// Pauses; true while there is time left and `control` does not stop.
+    pub(super) fn goes_on(&self, control: &Control) -> bool {
+        let end = Instant::now() + PAUSE;
+        while Instant::now() < end && !control.is_stopping() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        !control.is_stopping() && self.since.is_some_and(|since| since.elapsed() < self.limit)
     }
 
     fn decides(&mut self, record: &RunRecord, now: Instant) -> bool {
         if !record.out_of_reach {
-            (self.reached, self.since) = (true, None);
+            self.reached |= record.status == RunStatus::Complete;
+            self.since = None;
             return false;
         }
         let since = *self.since.get_or_insert(now);
         self.reached &= now.duration_since(since) < self.limit;
         self.reached
-    }
-
-    fn pause(&self, record: &RunRecord, control: &Control) -> bool {
-        let limit = self.limit.as_secs();
-        tracing::warn!(target: NOTICE, "{}; tries again for {limit} s (outage)", record.words);
-        let end = Instant::now() + PAUSE;
-        while Instant::now() < end && !control.is_stopping() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        !control.is_stopping()
     }
 }
 

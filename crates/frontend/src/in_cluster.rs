@@ -9,16 +9,18 @@ use dyno_engine::Control;
 use dyno_experiment::random::random_name;
 use dyno_hosts::kubernetes::controller::{ClusterController, Conducted, ControllerState, TEXT_LIMIT};
 use dyno_hosts::kubernetes::error::PodsError;
-use dyno_hosts::kubernetes::kubectl::KubectlError;
+use dyno_hosts::kubernetes::kubectl::{Kubectl, KubectlError};
 use dyno_localhost::trusted;
 use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The file of a directory that names its controller.
 const FILE: &str = "controller.json";
+/// Time that a cluster may take to answer a new pod.
+const AWAITED: Duration = Duration::from_secs(600);
 /// Time between two looks at a controller that is waited for.
 const LOOK: Duration = Duration::from_secs(2);
 /// What is of one host, and set aside in a pod.
@@ -102,21 +104,28 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
     }
     let controller = ClusterController::named(&random_name().map_err(Failure::internal)?, &own);
     let objects = controller.manifests(&Conducted { text, sets: &sets }).map_err(Failure::internal)?;
-    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-        std::fs::create_dir_all(above)?;
+    if path.exists() {
+        return Err(Failure::usage(format!("{}: is there already", path.display())));
     }
-    std::fs::create_dir(path).map_err(Failure::of_new_directory)?;
+    trusted::make_folder(path)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     // What is there before the objects are can be stopped whatever happens to this process.
     write(path, &controller)?;
     let started = controller.start(&objects, &control, &|why| terminal::note(&format!("waits: {why}")));
-    if let Err(why) = started {
+    let shown = path.display();
+    if let Err(error) = started {
+        if error.left.is_some() {
+            return Err(Failure::unreachable(format!("{error}: `dyno stop {shown}` removes it")));
+        }
         // Nothing is left of it: a directory that names nothing would only be in the way.
         let _ = std::fs::remove_dir_all(path);
-        return Err(refused_pods(why));
+        return Err(refused_pods(error.why));
     }
-    let shown = path.display();
+    if let ControllerState::Ended(code) = controller.state().map_err(refused)? {
+        terminal::line(&format!("{} has ended already; `dyno logs {shown}` says why", controller.name));
+        return Ok(exit_of(code));
+    }
     terminal::line(&format!("{} conducts {} in the cluster", controller.name, plan.name));
     for (command, what) in [
         (format!("dyno status {shown}"), "how far it is; --wait waits for its end"),
@@ -138,7 +147,14 @@ pub fn status(dir: &Path, controller: &ClusterController, json: bool, wait: bool
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     loop {
-        let state = controller.state().map_err(refused)?;
+        let state = match controller.state() {
+            // The experiment goes on, whatever becomes of the way to it.
+            Err(error) if wait && error.is_out_of_reach() && !control.is_stopping() => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            state => state.map_err(refused)?,
+        };
         let name = &controller.name;
         match state {
             ControllerState::Gone => {
@@ -217,7 +233,7 @@ pub fn logs(dir: &Path, follow: bool) -> Result<Exit, Failure> {
                 terminal::note(&format!("the log of {pod}, which goes on:"));
             }
             // kubectl says why there is none; a pod that has not begun yet is asked again.
-            match controller.log(&pod, follow).map_err(refused)? {
+            match controller.log(&pod, follow, &control).map_err(refused)? {
                 true => shown.push(pod),
                 false if follow && !control.is_stopping() => break,
                 false => return Err(Failure::unreachable(format!("{pod}: no log can be had"))),
@@ -288,6 +304,25 @@ pub fn stop(dir: &Path, controller: &ClusterController) -> Result<Exit, Failure>
         controller.name, controller.claim
     ));
     Ok(Exit::Ok)
+}
+
+/// Waits until the cluster answers, where this process is in a pod that was made while it did not.
+///
+/// # Errors
+/// It does not answer for ten minutes, or a signal comes first.
+pub fn await_cluster() -> Result<(), Failure> {
+    let kubectl = Kubectl::new(&Kubernetes::default());
+    let end = Instant::now() + AWAITED;
+    loop {
+        match kubectl.run(&["get", "pods", "-l", "dyno.run=none", "-o", "name"], None) {
+            Err(error) if error.is_out_of_reach() && Instant::now() < end && !signals::interrupted() => {
+                terminal::note(&format!("waits for the cluster: {error}"));
+                std::thread::sleep(LOOK);
+            }
+            // Whatever else is wrong shows where it matters.
+            _ => return Ok(()),
+        }
+    }
 }
 
 /// The command line that a controller's pod carries out: the experiment, or what is left of it.

@@ -78,9 +78,10 @@ fn carry_out_text(
     carry_out(&plan, &mut directory, control, how)
 }
 
-/// `dyno run TARGET --repeat N`: an experiment without a file.
-pub fn repeat(args: &RunArgs, text: &str, junit: Option<&Path>) -> Result<Exit, Failure> {
-    carry_out_text(args, text, "dyno run --repeat", &[], junit)
+/// `dyno run TARGET --repeat N`: an experiment without a file. The target is a setting of its own: it may hold a password, which
+/// is not kept, and can be given again when the experiment is gone on with.
+pub fn repeat(args: &RunArgs, text: &str, target: &str, junit: Option<&Path>) -> Result<Exit, Failure> {
+    carry_out_text(args, text, "dyno run --repeat", &[format!("target={target}")], junit)
 }
 
 /// Options that speak of a single run: an experiment says it in its file.

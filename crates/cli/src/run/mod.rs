@@ -113,6 +113,20 @@ fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failu
     Err(Failure::usage(format!("{text:?} is no target{hint}\nTargets:{forms}\n{others}")))
 }
 
+/// The target of runs that are repeated, as an experiment names it; a password is asked for once.
+fn repeated_target(args: &RunArgs, client: ClientDriver) -> Result<String, Failure> {
+    if let (Some(text), Some(from)) = (&args.target, &args.password_from) {
+        let uri = secret::uri(text, Some(from))?;
+        registry::parse_for(&uri, client)?;
+        return Ok(uri);
+    }
+    Ok(match target_kind(args, client)? {
+        TargetKind::Sqlite => "sqlite:{dir}/bench.sqlite".to_owned(),
+        TargetKind::Spawn(kind) => format!("spawn:{kind}"),
+        TargetKind::Target(_) => args.target.clone().unwrap_or_default(),
+    })
+}
+
 /// Client that speaks to the database.
 fn client_of(run: &RunSpec) -> ClientDriver {
     match run.experiment.client.driver {
@@ -205,10 +219,11 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         return Err(Failure::usage(format!("--set {set}: goes with an experiment, a .yaml file")));
     }
     let run = RunSpec::from_args(args)?;
-    let wanted = target_kind(args, client_of(&run))?;
     if let Some(repetitions) = args.repeat {
-        return experiment::repeat(args, &run.as_experiment(args, repetitions)?, place);
+        let target = repeated_target(args, client_of(&run))?;
+        return experiment::repeat(args, &run.as_experiment(args, repetitions)?, &target, place);
     }
+    let wanted = target_kind(args, client_of(&run))?;
     let watch = run.watch_plan()?;
     let mut resolved = Resolved::new(run)?;
     resolved.one_loader = matches!(wanted, TargetKind::Sqlite);

@@ -11,7 +11,6 @@ use dyno_config::tree::{Node, Origin, TreeError, Value};
 use dyno_engine::affinity;
 use dyno_engine::arrivals::Profile;
 use dyno_frontend::exit::Failure;
-use dyno_frontend::secret;
 use dyno_monitor::prometheus::Url;
 use dyno_session::watch::WatchPlan;
 use dyno_session::work::Wording;
@@ -110,10 +109,10 @@ impl RunSpec {
         Ok(RunSpec { tree, experiment })
     }
 
-    /// The same run, made so many times, as the text of an experiment.
+    /// The same run, made so many times, as the text of an experiment without its target.
     ///
     /// # Errors
-    /// The target's password cannot be had.
+    /// A value cannot be written.
     pub fn as_experiment(&self, args: &RunArgs, repetitions: u32) -> Result<String, Failure> {
         let mut tree = self.tree.clone();
         let mut set = |key: &str, option: &str, value: Value| tree.set_path(key, typed(option, value));
@@ -123,11 +122,6 @@ impl RunSpec {
         if let Some(note) = &args.note {
             set("description", "--note", Value::Text(note.clone()));
         }
-        let target = match &args.target {
-            Some(text) => secret::uri(text, args.password_from.as_ref())?,
-            None => "spawn:".to_owned(),
-        };
-        set("target", "TARGET", Value::Text(target));
         set("repetitions", "--repeat", Value::Int(i128::from(repetitions)));
         let loaders = self.experiment.phases.load.users as i128;
         set("phases.load.users", "default", Value::Int(loaders));

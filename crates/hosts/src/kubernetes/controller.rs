@@ -10,12 +10,14 @@ use crate::kubernetes::manifests::pod::{container_security, labels, pod, pull, r
 use crate::kubernetes::pods::{PodState, state};
 use crate::kubernetes::run_pods::{is_selector, removed};
 use crate::kubernetes::servers::ServerPods;
-use dyno_config::experiment::kubernetes::{Kubernetes, PodUser, Pods};
+use dyno_config::experiment::kubernetes::{Kubernetes, Pods};
 use dyno_engine::Control;
+use dyno_types::sync::held;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Where the pod finds the experiment.
@@ -81,6 +83,16 @@ pub enum ControllerState {
     Gone,
 }
 
+/// Why a controller was not started, and what could not be removed of it.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}{}", left.as_ref().map_or(String::new(), |left| format!("; what was made of it is still there ({left})")))]
+pub struct StartError {
+    /// Why.
+    pub why: PodsError,
+    /// Why objects of it are still there, if they are.
+    pub left: Option<PodsError>,
+}
+
 impl ClusterController {
     /// A controller with a random name.
     pub fn named(name: &str, kubernetes: &Kubernetes) -> Self {
@@ -126,10 +138,8 @@ impl ClusterController {
         let (asked, pods) = (&self.kubernetes, self.pods());
         let chosen = json!({"dyno.run": self.name, "app.kubernetes.io/component": component});
         let mut spec = pod(&pods, asked, &chosen);
-        if asked.user == PodUser::Dyno {
-            // Else the volume's files, and the list of what is to be removed, are opened to the group at each mount.
-            spec["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch".into();
-        }
+        // Else the volume's files, and the list of what is to be removed, are opened to the group at each mount.
+        spec["securityContext"]["fsGroupChangePolicy"] = "OnRootMismatch".into();
         spec.insert("restartPolicy".into(), "Never".into());
         let image = asked.controller.image.clone();
         let image = image.unwrap_or_else(|| format!("dyno-controller:{}", env!("CARGO_PKG_VERSION")));
@@ -207,7 +217,7 @@ impl ClusterController {
             let secret = json!({"secretName": self.name, "defaultMode": 0o440});
             volumes.push(json!({"name": "experiment", "secret": secret}));
         }
-        let codes = json!({"containerName": CONTAINER, "operator": "In", "values": [1, 2, 3, 4, 5, 130]});
+        let codes = json!({"containerName": CONTAINER, "operator": "In", "values": [1, 2, 3, 4, 5]});
         all.push(json!({
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": self.name, "labels": own("controller")},
@@ -227,13 +237,12 @@ impl ClusterController {
     ///
     /// # Errors
     /// The cluster refuses an object, the pod does not come to run within `kubernetes.patience`, or a signal comes.
-    pub fn start(&self, objects: &[Value], control: &Control, say: &dyn Fn(&str)) -> Result<(), PodsError> {
-        let started = self.start_objects(objects, control, say);
-        if started.is_err() {
-            // The first error is the one to be told.
-            let _ = self.remove(true);
-        }
-        started
+    pub fn start(&self, objects: &[Value], control: &Control, say: &dyn Fn(&str)) -> Result<(), StartError> {
+        self.start_objects(objects, control, say).map_err(|why| StartError {
+            why,
+            // The first error is the one to be told; that something stays is, too.
+            left: self.remove(true).err(),
+        })
     }
 
     fn start_objects(
@@ -247,10 +256,12 @@ impl ClusterController {
         let pods = ServerPods::new(&kubectl, &self.selector());
         let (begun, mut told) = (Instant::now(), String::new());
         loop {
-            let why = match self.state()? {
-                ControllerState::Running { .. } | ControllerState::Ended(_) => return Ok(()),
-                ControllerState::Gone => "its Job is gone".to_owned(),
-                ControllerState::Waiting(why) => why,
+            let why = match self.state() {
+                Ok(ControllerState::Running { .. } | ControllerState::Ended(_)) => return Ok(()),
+                Ok(ControllerState::Gone) => "its Job is gone".to_owned(),
+                Ok(ControllerState::Waiting(why)) => why,
+                Err(error) if error.is_out_of_reach() => error.to_string(),
+                Err(error) => return Err(error.into()),
             };
             let refused = pods.find_event("FailedCreate", |object| object == self.name);
             if let Some(why) = refused {
@@ -300,12 +311,13 @@ impl ClusterController {
     ///
     /// # Errors
     /// kubectl does not run.
-    pub fn log(&self, pod: &str, follow: bool) -> Result<bool, KubectlError> {
+    pub fn log(&self, pod: &str, follow: bool, control: &Control) -> Result<bool, KubectlError> {
         let mut command = self.kubectl().command(&["logs", pod, "-c", CONTAINER]);
         if follow {
             command.arg("--follow");
         }
-        Ok(command.stdin(Stdio::null()).status().map_err(KubectlError::Io)?.success())
+        let child = command.stdin(Stdio::null()).spawn().map_err(KubectlError::Io)?;
+        Ok(ended(&Mutex::new(child), control).map_err(KubectlError::Io)?.success())
     }
 
     /// Has a command of dyno's carried out in a pod, and passes on what it prints.
@@ -325,9 +337,10 @@ impl ClusterController {
     /// The cluster does not answer, the directory is not there, the copy is not whole, or `folder` cannot be written.
     pub fn fetch(&self, folder: &Path, control: &Control) -> Result<(), PodsError> {
         if let ControllerState::Running { pod, .. } = self.state()? {
-            return self.copy_from(&pod, folder);
+            return self.copy_from(&pod, folder, control);
         }
-        let reader = format!("{}-r", self.name);
+        // One that was given up may still be there.
+        let reader = format!("{}-r{}", self.name, std::process::id());
         let patience = format!("{READER_S}s");
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",
@@ -344,18 +357,17 @@ impl ClusterController {
         });
         let kubectl = self.kubectl();
         kubectl.create_objects(&[job])?;
-        let copied = self.await_reader(control).and_then(|pod| self.copy_from(&pod, folder));
-        kubectl.run(
-            &["delete", "job", &reader, "--ignore-not-found", "--cascade=foreground", "--wait=false"],
-            None,
-        )?;
-        copied
+        let copied =
+            self.await_reader(&reader, control).and_then(|pod| self.copy_from(&pod, folder, control));
+        let words = ["delete", "job", &reader, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
+        let deleted = kubectl.run(&words, None);
+        copied.and(deleted.map(drop).map_err(PodsError::from))
     }
 
-    fn await_reader(&self, control: &Control) -> Result<String, PodsError> {
+    fn await_reader(&self, reader: &str, control: &Control) -> Result<String, PodsError> {
         let kubectl = self.kubectl();
         let pods = ServerPods::new(&kubectl, &self.selector());
-        let selector = format!("{},app.kubernetes.io/component=reader", self.selector());
+        let selector = format!("{},batch.kubernetes.io/job-name={reader}", self.selector());
         let begun = Instant::now();
         loop {
             let found = kubectl.run_json(&["get", "pods", "-l", &selector, "-o", "json"])?;
@@ -377,14 +389,24 @@ impl ClusterController {
         }
     }
 
-    fn copy_from(&self, pod: &str, folder: &Path) -> Result<(), PodsError> {
+    fn copy_from(&self, pod: &str, folder: &Path, control: &Control) -> Result<(), PodsError> {
         let failed = |source| PodsError::Copy { folder: folder.to_owned(), source };
         let mut command = self.kubectl().command(&["exec", pod, "-c", CONTAINER, "--"]);
         command.args(["dyno", "send", &self.directory()]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or_else(|| failed(std::io::Error::other("no pipe")))?;
-        let unpacked = crate::kubernetes::transfer::receive_folder(output, folder);
-        let status = child.wait().map_err(failed)?;
+        let child = Mutex::new(child);
+        let (unpacked, status) = std::thread::scope(|scope| {
+            // The pipe closes with the child, which ends when it has sent all or is not wanted any more.
+            let unpacked = scope.spawn(|| crate::kubernetes::transfer::receive_folder(output, folder));
+            let status = ended(&child, control);
+            (unpacked.join(), status)
+        });
+        if control.is_stopping() {
+            return Err(PodsError::Interrupted);
+        }
+        let unpacked = unpacked.unwrap_or_else(|_| Err(std::io::Error::other("the copy has panicked")));
+        let status = status.map_err(failed)?;
         // A copy that breaks off may end between two files: only the sender knows that it has said all.
         unpacked.map_err(failed)?;
         match status.success() {
@@ -407,9 +429,10 @@ impl ClusterController {
         let words =
             ["delete", "job", "-l", &selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
         kubectl.run(&words, None)?;
-        removed(&kubectl, &selector, REMOVAL)?;
+        // What may hold passwords goes first, however long the rest takes.
         let name = self.name.as_str();
         kubectl.run(&["delete", "secret", "--ignore-not-found", "--wait=false", "--", name], None)?;
+        removed(&kubectl, &selector, REMOVAL)?;
         if results && self.own_claim {
             let name = self.claim.as_str();
             let words =
@@ -417,6 +440,24 @@ impl ClusterController {
             kubectl.run(&words, None)?;
         }
         Ok(())
+    }
+}
+
+/// Waits for the end of a child, which is killed once `control` stops: it has a process group of its own, which Ctrl-C does not
+/// reach.
+fn ended(child: &Mutex<Child>, control: &Control) -> std::io::Result<ExitStatus> {
+    loop {
+        let mut child = held(child);
+        if control.is_stopping() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            return child.wait();
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        drop(child);
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -485,10 +526,10 @@ mod tests {
             pod["containers"][0]["command"],
             json!(["dyno", "conduct", "--experiment", "/experiment", "--out", "/work/dyno-1a2b"])
         );
-        // Every answer of dyno's ends the Job; a kill and an eviction do not.
+        // Every answer of dyno's ends the Job; a kill, an eviction and a signal do not.
         let rules = &made[2]["spec"]["podFailurePolicy"]["rules"];
         assert_eq!(rules[0]["onPodConditions"][0]["type"], "DisruptionTarget");
-        assert_eq!(rules[1]["onExitCodes"]["values"], json!([1, 2, 3, 4, 5, 130]));
+        assert_eq!(rules[1]["onExitCodes"]["values"], json!([1, 2, 3, 4, 5]));
     }
 
     #[test]

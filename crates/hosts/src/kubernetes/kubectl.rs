@@ -59,6 +59,21 @@ pub enum KubectlError {
     },
 }
 
+/// What kubectl says of a cluster that does not answer, or not yet: one that starts again among them.
+const SILENT: [&str; 11] = [
+    "dial tcp",
+    "was refused",
+    "Unable to connect",
+    "i/o timeout",
+    "TLS handshake timeout",
+    "connection reset by peer",
+    "unexpected EOF",
+    "(ServiceUnavailable)",
+    "(Timeout)",
+    "etcdserver: request timed out",
+    "etcdserver: leader changed",
+];
+
 impl KubectlError {
     /// Returns whether the cluster may be reached again later: by itself, or after a login.
     pub fn is_out_of_reach(&self) -> bool {
@@ -153,9 +168,7 @@ impl Kubectl {
         }
         let stderr = String::from_utf8_lossy(&told.stderr).into_owned();
         // kubectl has one exit status for every failure: only its words say that no server has answered.
-        let silent = ["dial tcp", "was refused", "Unable to connect", "i/o timeout"]
-            .iter()
-            .any(|word| last(&stderr).contains(word));
+        let silent = SILENT.iter().any(|word| last(&stderr).contains(word));
         let unknown =
             ["(Unauthorized)", "You must be logged in"].iter().any(|word| last(&stderr).contains(word));
         Err(match silent {

@@ -1,5 +1,6 @@
 //! A folder through a pipe, as a tar archive.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -9,9 +10,38 @@ use std::path::Path;
 /// Something in it cannot be read, or the pipe fails.
 pub fn send_folder(folder: &Path, output: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(output);
-    archive.follow_symlinks(false);
-    archive.append_dir_all(".", folder)?;
+    send_below(folder, Path::new(""), &mut archive)?;
     archive.into_inner()?.flush()
+}
+
+/// What lies in a folder of a run may grow, or go, while it is sent: of a file as much goes as it had when it was looked at.
+fn send_below(root: &Path, below: &Path, archive: &mut tar::Builder<impl Write>) -> io::Result<()> {
+    for entry in std::fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let (name, path) = (below.join(entry.file_name()), entry.path());
+        let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match entry.file_type() {
+            Err(error) if is_gone(&error) => {}
+            Ok(kind) if kind.is_dir() => match send_below(root, &name, archive) {
+                Err(error) if is_gone(&error) => {}
+                sent => sent?,
+            },
+            Ok(kind) if kind.is_file() => match File::open(&path) {
+                Err(error) if is_gone(&error) => {}
+                file => {
+                    let file = file?;
+                    let about = file.metadata()?;
+                    let mut head = tar::Header::new_gnu();
+                    head.set_metadata(&about);
+                    // A file that has become shorter is filled up.
+                    let whole = file.chain(io::repeat(0)).take(about.len());
+                    archive.append_data(&mut head, &name, whole)?;
+                }
+            },
+            kind => drop(kind?),
+        }
+    }
+    Ok(())
 }
 
 /// Puts what [`send_folder`] has written into a folder, which is made if it is not there; files of the same name are replaced.

@@ -90,11 +90,14 @@ impl Outbox {
         let frames: Vec<Vec<u8>> =
             frames.into_iter().map(|frame| encode_frame(&frame)).collect::<io::Result<_>>()?;
         let mut waiting = held(&self.0.waiting);
-        while waiting.bytes > LIMIT && waiting.failed.is_none() {
+        while waiting.bytes > LIMIT && waiting.failed.is_none() && !waiting.closed {
             waiting = self.wait(waiting);
         }
         if let Some((kind, words)) = &waiting.failed {
             return Err(io::Error::new(*kind, words.clone()));
+        }
+        if waiting.closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         waiting.bytes += frames.iter().map(Vec::len).sum::<usize>();
         waiting.frames.extend(frames);

@@ -167,6 +167,8 @@ pub enum FromWorker {
         /// Why.
         words: String,
     },
+    /// A sign of life, once a second.
+    Alive,
     /// Something worth noting.
     Event(String),
     /// A record of the worker's log, on its clock.

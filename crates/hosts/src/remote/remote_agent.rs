@@ -224,8 +224,8 @@ impl RemoteAgent {
                 Ok(FromHost::Failed(words)) => return Err(self.host.failed(words)),
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let words = self.host.lost(&self.log, None);
-                    return Err(self.host.unreachable(format!("the agent there was lost: {words}")));
+                    let (host, words) = (self.name().to_owned(), self.host.lost(&self.log, None));
+                    return Err(RemoteError::AgentLost { host, words });
                 }
                 Err(_) if control.is_some_and(Control::is_stopping) => {
                     self.given_up.store(true, Ordering::Relaxed);

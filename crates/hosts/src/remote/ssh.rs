@@ -26,6 +26,14 @@ pub enum RemoteError {
         /// Why, and what helps.
         words: String,
     },
+    /// The agent there has ended before its time.
+    #[error("{host}: the agent there was lost: {words}")]
+    AgentLost {
+        /// Name.
+        host: String,
+        /// Why, as far as that is known.
+        words: String,
+    },
     /// It answers, but something went wrong there.
     #[error("{host}: {source}")]
     Failed {

@@ -48,9 +48,12 @@ impl Controller {
     }
 
     fn word(&mut self) -> FromWorker {
-        match read_frame(&mut self.pipe).unwrap() {
-            Frame::Message(word) => word,
-            Frame::Second(_) => panic!("a second of load"),
+        loop {
+            match read_frame(&mut self.pipe).unwrap() {
+                Frame::Message(FromWorker::Alive) => {}
+                Frame::Message(word) => return word,
+                Frame::Second(_) => panic!("a second of load"),
+            }
         }
     }
 
@@ -91,6 +94,7 @@ impl Controller {
             match read_frame(&mut self.pipe).unwrap() {
                 Frame::Second(second) => seconds.push(*second),
                 Frame::Message(FromWorker::Done(done)) => return (seconds, done),
+                Frame::Message(FromWorker::Alive) => {}
                 Frame::Message(other) => panic!("{other:?}"),
             }
         }

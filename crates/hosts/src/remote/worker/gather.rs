@@ -29,36 +29,41 @@ fn is_alike(form: &mut Option<(usize, Scale)>, totals: &Totals) -> bool {
     *form.get_or_insert(own) == own
 }
 
-/// Time between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time between two looks at who is silent.
+const LOOK: Duration = Duration::from_secs(1);
 
-/// A worker that has said nothing for so long is told of: one says something every second.
+/// A worker that has said nothing for so long is told of: one gives a sign of life every second.
 const SILENT: Duration = Duration::from_secs(10);
 
 /// How long each worker has said nothing while this process looked: what has been said waits while it stands still.
 struct SilentWorkers {
+    looked: Instant,
     quiet: Vec<Duration>,
 }
 
 impl SilentWorkers {
     fn new(count: usize) -> Self {
-        SilentWorkers { quiet: vec![Duration::ZERO; count] }
+        SilentWorkers { looked: Instant::now(), quiet: vec![Duration::ZERO; count] }
     }
 
     fn heard(&mut self, worker: usize) {
         self.quiet[worker] = Duration::ZERO;
     }
 
-    /// A look in vain: tells once of each silence of those who have not ended.
-    fn tell(&mut self, open: &[usize], name: impl Fn(usize) -> String) {
+    /// Looks at those who have not ended, once a second; tells once of each silence, and returns those whose lease is over.
+    fn look(&mut self, open: &[usize], now: Instant, name: impl Fn(usize) -> String) -> Vec<usize> {
+        if now.duration_since(self.looked) < LOOK {
+            return Vec::new();
+        }
+        self.looked = now;
         for worker in open {
-            let before = self.quiet[*worker];
             self.quiet[*worker] += LOOK;
-            if before < SILENT && self.quiet[*worker] >= SILENT {
+            if self.quiet[*worker] == SILENT {
                 let (name, lease) = (name(*worker), LEASE.as_secs());
                 tracing::warn!(target: NOTICE, "{name} says nothing; it is waited for, {lease} s at most");
             }
         }
+        open.iter().copied().filter(|worker| self.quiet[*worker] >= LEASE).collect()
     }
 }
 
@@ -88,11 +93,13 @@ impl WorkerPool {
         };
         let mut waited = SilentWorkers::new(self.members.len());
         while !open.is_empty() {
-            let event = held(&self.told).recv_timeout(LOOK);
-            match &event {
-                Ok((worker, _)) => waited.heard(*worker),
-                // Nothing waits to be read: those who are silent are so.
-                Err(_) => waited.tell(&open, |worker| self.name(worker)),
+            let event = held(&self.told).recv_timeout(Duration::from_millis(50));
+            if let Ok((worker, _)) = &event {
+                waited.heard(*worker);
+            }
+            for worker in waited.look(&open, Instant::now(), |worker| self.name(worker)) {
+                let words = format!("it says nothing for {} s", LEASE.as_secs());
+                lose(worker, &words, &mut seconds, &mut open);
             }
             match event {
                 Ok((worker, WorkerEvent::Second(packed))) if open.contains(&worker) => match packed.open() {
@@ -187,6 +194,22 @@ impl WorkerPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_that_says_nothing_is_given_up_with_its_lease() {
+        let begun = Instant::now();
+        let mut waited = SilentWorkers { looked: begun, quiet: vec![Duration::ZERO; 3] };
+        let name = |worker: usize| format!("worker {worker}");
+        for second in 1..90 {
+            assert!(waited.look(&[0, 2], begun + Duration::from_secs(second), name).is_empty());
+            waited.heard(2);
+        }
+        assert_eq!(waited.look(&[0, 2], begun + Duration::from_secs(90), name), [0]);
+        // Who stood still for an hour has looked once.
+        let mut waited = SilentWorkers { looked: begun, quiet: vec![Duration::ZERO; 1] };
+        assert!(waited.look(&[0], begun + Duration::from_secs(3_600), name).is_empty());
+        assert_eq!(waited.quiet, [Duration::from_secs(1)]);
+    }
 
     #[test]
     fn workers_have_their_time_to_end_and_not_more() {

@@ -159,9 +159,20 @@ pub fn serve_controller(
     let watching = shared.clone();
     std::thread::Builder::new().name("lease".into()).spawn(move || watch(&watching))?;
     let output = Outbox::start(output)?;
-    let ended = WorkerLoop { output: output.clone(), shared, told, read_work }.run();
+    let (beating, beats) = (shared.clone(), output.clone());
+    std::thread::Builder::new().name("alive".into()).spawn(move || give_signs_of_life(&beating, &beats))?;
+    let ended = WorkerLoop { output: output.clone(), shared: shared.clone(), told, read_work }.run();
     output.close(LAST_WORDS);
+    shared.closed.store(true, Ordering::Relaxed);
     ended
+}
+
+/// Shows the controller that this process runs, whatever its load does.
+fn give_signs_of_life(shared: &ServeState, output: &Outbox) {
+    // A pipe that fails shows elsewhere, too.
+    while !shared.closed.load(Ordering::Relaxed) && output.send(Frame::Message(&FromWorker::Alive)).is_ok() {
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
 
 /// The first words, on both sides.
