@@ -107,6 +107,8 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
     if path.exists() {
         return Err(Failure::usage(format!("{}: is there already", path.display())));
     }
+    // A cluster that cannot be reached is found before anything is made.
+    controller.state().map_err(refused)?;
     trusted::make_folder(path)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
