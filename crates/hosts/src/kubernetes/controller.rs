@@ -237,11 +237,15 @@ impl ClusterController {
     ///
     /// # Errors
     /// The cluster refuses an object, the pod does not come to run within `kubernetes.patience`, or a signal comes.
-    pub fn start(&self, objects: &[Value], control: &Control, say: &dyn Fn(&str)) -> Result<(), StartError> {
-        self.start_objects(objects, control, say).map_err(|why| StartError {
-            why,
+    pub fn start(
+        &self,
+        objects: &[Value],
+        control: &Control,
+        say: &dyn Fn(&str),
+    ) -> Result<(), Box<StartError>> {
+        self.start_objects(objects, control, say).map_err(|why| {
             // The first error is the one to be told; that something stays is, too.
-            left: self.remove(true).err(),
+            Box::new(StartError { why, left: self.remove(true).err() })
         })
     }
 
