@@ -143,10 +143,11 @@ impl Cluster {
         assert!(labelled, "{words}");
     }
 
-    /// What is left of dyno's in all namespaces.
+    /// What is left of dyno's in all namespaces, beside the Job of the manifests, which is the user's own.
     pub fn left(&self) -> String {
         let kinds = "pods,jobs,statefulsets,services,secrets,configmaps,persistentvolumeclaims";
-        self.k(&["get", kinds, "-A", "-l", "app.kubernetes.io/part-of=dyno", "-o", "name"]).1
+        let own = "app.kubernetes.io/part-of=dyno,app.kubernetes.io/name!=dyno-controller";
+        self.k(&["get", kinds, "-A", "-l", own, "-o", "name"]).1
     }
 
     /// Waits until nothing is left.
