@@ -10,7 +10,8 @@ pub const LEASE: Duration = Duration::from_secs(90);
 /// Leases without a word after which the controller is gone.
 pub const GONE: u32 = 2;
 
-/// A silence that is told of: the other end did nothing for so long that only it can do. Pods are pinged twice a second.
+/// A controller that was silent for longer is told of: its monitors, faults and thresholds stood still. Pods are pinged twice a
+/// second, others five times.
 pub const NOTED: Duration = Duration::from_secs(3);
 
 /// Time between two looks, at most: more than that was not spent waiting.
