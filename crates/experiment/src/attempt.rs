@@ -12,6 +12,7 @@ use crate::run_context::RunContext;
 use dyno_config::experiment::{Experiment, Strategy, When};
 use dyno_config::tree::Node;
 use dyno_localhost::error::LocalError;
+use dyno_rundir::log::NOTICE;
 use dyno_rundir::schema::Threshold;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_session::session::Observer;
@@ -203,8 +204,13 @@ impl OneRun<'_> {
         // The data that an embedded store has written are as large as the data set.
         let _ = std::fs::remove_dir_all(data);
         let made = made?;
-        // What was measured is not measured again because its servers could not be removed.
-        ended.map_err(|error| Failed::other(error.to_string()))?;
+        match ended.map_err(Failed::from) {
+            // What was measured is whole, and what is left is removed once it can be reached.
+            Err(error) if error.is_out_of_reach() => {
+                tracing::warn!(target: NOTICE, "{error}: it stays for now")
+            }
+            ended => ended?,
+        }
         Ok(made)
     }
 }

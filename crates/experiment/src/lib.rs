@@ -59,7 +59,7 @@ use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError, read_record};
 use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
-use crate::outage::Outage;
+use crate::outage::{Outage, is_out_of_reach};
 use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{ExperimentPlan, MatrixCell, OnFailure, Strategy};
@@ -260,22 +260,33 @@ fn run(
     // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
     let _ = log::end_run(&one.dir.with_extension("server"));
     let mut record = record;
-    if outage.ends_in_another_attempt(&record) {
-        // What it has left in the cluster would be in the way of the next attempt, and measured beside it.
-        let is_left = || {
-            let left = leftovers(&experiment_dir).pods;
-            left.iter().any(|journal| clean_pods(&experiment_dir, journal).is_err())
-        };
-        while outage.goes_on(&context.control) && is_left() {}
-        if !context.control.is_stopping() {
-            return Ok(None);
-        }
+    let again = outage.ends_in_another_attempt(&record);
+    if again && !outage.goes_on(&context.control) && context.control.is_stopping() {
         // It was not made, and is when the experiment goes on.
         record.status = RunStatus::Interrupted;
+    }
+    // What is left in the cluster would be in the way of the next run, and measured beside it.
+    while let Some(error) = clean_left(&experiment_dir) {
+        if !is_out_of_reach(&error) || !outage.goes_on(&context.control) {
+            tracing::warn!(target: log::NOTICE, "{error}: `dyno stop` removes it");
+            break;
+        }
+    }
+    if again && record.status != RunStatus::Interrupted {
+        return Ok(None);
     }
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());
     Ok(Some(record))
+}
+
+/// Removes what runs of this experiment have left in clusters; the first error, if there is one.
+fn clean_left(experiment_dir: &Path) -> Option<LocalError> {
+    let left = leftovers(experiment_dir).pods;
+    // One that cannot be removed keeps no other.
+    let errors: Vec<LocalError> =
+        left.iter().filter_map(|journal| clean_pods(experiment_dir, journal).err()).collect();
+    errors.into_iter().next()
 }
 
 /// Returns the next point of a planned run that is still to be made.

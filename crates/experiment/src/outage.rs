@@ -51,19 +51,21 @@ impl Outage {
     pub(super) fn ends_in_another_attempt(&mut self, record: &RunRecord) -> bool {
         let again = self.decides(record, Instant::now());
         if again {
-            let limit = self.limit.as_secs();
-            tracing::warn!(target: NOTICE, "{}; tries again for {limit} s (outage)", record.words);
+            let spent = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+            let left_s = self.limit.saturating_sub(spent).as_secs();
+            tracing::warn!(target: NOTICE, "{}; tries again for {left_s} s (outage)", record.words);
         }
         again
     }
 
     /// Pauses; true while there is time left and `control` does not stop.
-    pub(super) fn goes_on(&self, control: &Control) -> bool {
+    pub(super) fn goes_on(&mut self, control: &Control) -> bool {
+        let since = *self.since.get_or_insert_with(Instant::now);
         let end = Instant::now() + PAUSE;
         while Instant::now() < end && !control.is_stopping() {
             std::thread::sleep(Duration::from_millis(50));
         }
-        !control.is_stopping() && self.since.is_some_and(|since| since.elapsed() < self.limit)
+        !control.is_stopping() && since.elapsed() < self.limit
     }
 
     fn decides(&mut self, record: &RunRecord, now: Instant) -> bool {
@@ -96,6 +98,8 @@ mod tests {
         assert!(failed.is_out_of_reach());
         let host = RemoteError::Unreachable { host: "db".into(), words: "no route".into() };
         assert!(Failed::from(host).is_out_of_reach());
+        let agent = RemoteError::AgentLost { host: "db".into(), words: "killed".into() };
+        assert!(!Failed::from(agent).is_out_of_reach(), "its host answers");
         let died = PodsError::Failed { pod: "p".into(), why: "OOMKilled".into(), log: Vec::new() };
         assert!(!Failed::unreachable(LocalError::failed_step("kubernetes", died)).is_out_of_reach());
         assert!(!Failed::unreachable("the target does not answer").is_out_of_reach());
@@ -108,6 +112,10 @@ mod tests {
         let after = |seconds| begun + Duration::from_secs(seconds);
         // Never reached: the address is wrong.
         assert!(!Outage::new(limit, false).decides(&lost, begun));
+        let mut outage = Outage::new(limit, false);
+        // Another failure, such as that of a hook, has reached nothing.
+        let hook = RunRecord { status: RunStatus::Failed, ..record(1.0, 0.0) };
+        assert!(!outage.decides(&hook, begun) && !outage.decides(&lost, begun));
         let mut outage = Outage::new(limit, false);
         assert!(!outage.decides(&record(1.0, 5.0), begun), "it was made");
         assert!(outage.decides(&lost, after(10)) && outage.decides(&lost, after(609)));

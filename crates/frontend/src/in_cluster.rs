@@ -118,14 +118,15 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
     let shown = path.display();
     if let Err(error) = started {
         if error.left.is_some() {
-            return Err(Failure::unreachable(format!("{error}: `dyno stop {shown}` removes it")));
+            let words = format!("{error}: `dyno stop {shown}`, then `dyno fetch --remove {shown}` remove it");
+            return Err(Failure::unreachable(words));
         }
         // Nothing is left of it: a directory that names nothing would only be in the way.
         let _ = std::fs::remove_dir_all(path);
         return Err(refused_pods(error.why));
     }
     if let ControllerState::Ended(code) = controller.state().map_err(refused)? {
-        terminal::line(&format!("{} has ended already; `dyno logs {shown}` says why", controller.name));
+        terminal::line(&format!("{} has ended already: `dyno logs {shown}` shows how", controller.name));
         return Ok(exit_of(code));
     }
     terminal::line(&format!("{} conducts {} in the cluster", controller.name, plan.name));
@@ -148,15 +149,9 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
 pub fn status(dir: &Path, controller: &ClusterController, json: bool, wait: bool) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
+    let mut way = Way::default();
     loop {
-        let state = match controller.state() {
-            // The experiment goes on, whatever becomes of the way to it.
-            Err(error) if wait && error.is_out_of_reach() && !control.is_stopping() => {
-                std::thread::sleep(LOOK);
-                continue;
-            }
-            state => state.map_err(refused)?,
-        };
+        let Some(state) = way.look(controller.state(), wait && !control.is_stopping())? else { continue };
         let name = &controller.name;
         match state {
             ControllerState::Gone => {
@@ -201,6 +196,33 @@ pub fn status(dir: &Path, controller: &ClusterController, json: bool, wait: bool
     }
 }
 
+/// The way to a cluster, which may be lost for a while once it has been there: the experiment goes on, whatever becomes of it.
+#[derive(Default)]
+struct Way {
+    reached: bool,
+    told: bool,
+}
+
+impl Way {
+    /// What a look has found; none, after a pause and a word, where the next one may find it.
+    fn look<T>(&mut self, found: Result<T, KubectlError>, patient: bool) -> Result<Option<T>, Failure> {
+        match found {
+            Ok(found) => {
+                (self.reached, self.told) = (true, false);
+                Ok(Some(found))
+            }
+            Err(error) if patient && self.reached && error.is_out_of_reach() => {
+                if !std::mem::replace(&mut self.told, true) {
+                    terminal::note(&format!("waits: {error}"));
+                }
+                std::thread::sleep(LOOK);
+                Ok(None)
+            }
+            Err(error) => Err(refused(error)),
+        }
+    }
+}
+
 /// The exit of an experiment by its code; a controller that the cluster has given up has made no valid run.
 fn exit_of(code: Option<i32>) -> Exit {
     let all = [
@@ -223,11 +245,13 @@ pub fn logs(dir: &Path, follow: bool) -> Result<Exit, Failure> {
     let controller = named(dir)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut shown: Vec<String> = Vec::new();
+    let (mut shown, mut way): (Vec<String>, Way) = Default::default();
     loop {
+        let patient = follow && !control.is_stopping();
         // Looked at before the pods: one that is made afterwards is found by the next look.
-        let state = controller.state().map_err(refused)?;
-        for pod in controller.pod_names().map_err(refused)? {
+        let Some(state) = way.look(controller.state(), patient)? else { continue };
+        let Some(pods) = way.look(controller.pod_names(), patient)? else { continue };
+        for pod in pods {
             if shown.contains(&pod) {
                 continue;
             }
@@ -236,8 +260,9 @@ pub fn logs(dir: &Path, follow: bool) -> Result<Exit, Failure> {
             }
             // kubectl says why there is none; a pod that has not begun yet is asked again.
             match controller.log(&pod, follow, &control).map_err(refused)? {
+                _ if control.is_stopping() => return Err(Failure::Interrupted),
                 true => shown.push(pod),
-                false if follow && !control.is_stopping() => break,
+                false if follow => break,
                 false => return Err(Failure::unreachable(format!("{pod}: no log can be had"))),
             }
         }
@@ -311,16 +336,20 @@ pub fn stop(dir: &Path, controller: &ClusterController) -> Result<Exit, Failure>
 /// Waits until the cluster answers, where this process is in a pod that was made while it did not.
 ///
 /// # Errors
-/// It does not answer for ten minutes, or a signal comes first.
+/// It does not answer for ten minutes. A signal ends the process.
 pub fn await_cluster() -> Result<(), Failure> {
+    signals::begin()?;
     let kubectl = Kubectl::new(&Kubernetes::default());
-    let end = Instant::now() + AWAITED;
+    let (end, mut told) = (Instant::now() + AWAITED, false);
     loop {
         match kubectl.run(&["get", "pods", "-l", "dyno.run=none", "-o", "name"], None) {
-            Err(error) if error.is_out_of_reach() && Instant::now() < end && !signals::interrupted() => {
-                terminal::note(&format!("waits for the cluster: {error}"));
+            Err(error) if error.is_out_of_reach() && Instant::now() < end => {
+                if !std::mem::replace(&mut told, true) {
+                    terminal::note(&format!("waits for the cluster: {error}"));
+                }
                 std::thread::sleep(LOOK);
             }
+            Err(error) if error.is_out_of_reach() => return Err(refused(error)),
             // Whatever else is wrong shows where it matters.
             _ => return Ok(()),
         }

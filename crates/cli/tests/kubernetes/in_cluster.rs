@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "stays";
 
-/// An experiment of two cells, in the namespace of this test; `more` is of the section `controller`.
-fn experiment(cluster: &Cluster, more: &str) -> String {
+/// An experiment of two cells, in the namespace of this test.
+fn experiment(cluster: &Cluster) -> String {
     format!(
         "name: night\nserver: {{kind: redis}}\nkubernetes:\n  kubectl: {}\n  namespace: {NAMESPACE}\n  \
          image: localhost/dyno:test\n  server_image: localhost/redis:7\n  pull: Never\n  \
          workers: {{requests: {{cpu: 50m}}}}\n  servers: {{requests: {{cpu: 50m}}}}\n  \
-         controller: {{image: 'dyno-controller:0.1.0', requests: {{cpu: 50m}}{more}}}\n\
+         controller: {{image: 'dyno-controller:0.1.0', requests: {{cpu: 50m}}}}\n\
          workload: {{ycsb: {{workload: c, records: 1000}}}}\nfactors: {{connections: [2, 4]}}\n\
          phases: {{measure: {{operations: 2000, warmup: 0s, rate: '500'}}}}\n",
         cluster.lab.join("k").display()
@@ -36,7 +36,7 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     k(&["apply", "--filename", &roles]);
     let kept = dyno.path("volume");
     let volume = a_volume(cluster, &kept);
-    std::fs::write(dyno.path("night.yaml"), experiment(cluster, "")).unwrap();
+    std::fs::write(dyno.path("night.yaml"), experiment(cluster)).unwrap();
     let begun = dyno.run(&["run", "night.yaml", "--in-cluster", "--out", "night"]);
     assert_exit(&begun, &[0]);
     let record: Value =
@@ -68,6 +68,8 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let complete: Vec<Value> = lines.filter(|line| line["event"] == "ended").collect();
     assert_eq!(complete.len(), 2, "each cell has ended once: {journal}");
+    let count = |event: &str| journal.matches(&format!("\"event\":\"{event}\"")).count();
+    assert_eq!((count("begin"), count("run")), (2, 3), "it was begun again, and one cell with it: {journal}");
     for record in &complete {
         let summary = dyno.summary(&format!("night/{}", record["dir"].as_str().unwrap()));
         // All that was asked for, once.
@@ -87,9 +89,9 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     assert!(gone, "{said}");
 }
 
-/// Without its account, and on no node: it says so, and leaves nothing.
+/// Without its account it says so, and leaves nothing.
 fn what_cannot_begin(cluster: &Cluster, dyno: &Dyno) {
-    std::fs::write(dyno.path("early.yaml"), experiment(cluster, "")).unwrap();
+    std::fs::write(dyno.path("early.yaml"), experiment(cluster)).unwrap();
     let output = dyno.run(&["run", "early.yaml", "--in-cluster", "--out", "early"]);
     assert_exit(&output, &[3]);
     assert!(stderr(&output).contains("serviceaccount \"dyno\" not found"), "{}", stderr(&output));
@@ -101,13 +103,21 @@ fn what_cannot_begin(cluster: &Cluster, dyno: &Dyno) {
 fn one_that_is_stopped(cluster: &Cluster, dyno: &Dyno) {
     let kept = dyno.path("second");
     let volume = a_volume(cluster, &kept);
-    let text = experiment(cluster, "").replace("operations: 2000", "duration: 120s");
+    let text = experiment(cluster).replace("operations: 2000", "duration: 120s");
     std::fs::write(dyno.path("long.yaml"), text).unwrap();
     assert_exit(&dyno.run(&["run", "long.yaml", "--in-cluster", "--out", "long"]), &[0]);
     let record: Value =
         serde_json::from_slice(&std::fs::read(dyno.path("long/controller.json")).unwrap()).unwrap();
     let out = kept.join(record["name"].as_str().unwrap());
     await_measuring(&out, 1);
+    // A pod that is deleted by hand ends as by Ctrl-C, and is made again like one that was killed.
+    let path = "jsonpath={.items[0].metadata.name}";
+    let own = "app.kubernetes.io/component=controller";
+    let (found, pod) = cluster.k(&["-n", NAMESPACE, "get", "pods", "-l", own, "-o", path]);
+    assert!(found, "{pod}");
+    let (gone, said) = cluster.k(&["-n", NAMESPACE, "delete", "pod", pod.trim()]);
+    assert!(gone, "{said}");
+    await_measuring(&out, 2);
     let stopped = dyno.run(&["stop", "long"]);
     assert_exit(&stopped, &[0]);
     let left = cluster.left();

@@ -1,7 +1,8 @@
 //! A controller that stays: a Job whose pod conducts an experiment, so that no other host has to stay awake.
 //!
 //! The experiment's text goes into a Secret, since it may hold passwords; results lie on a volume. A pod that is killed or driven
-//! from its node is made again and goes on by the journal; an exit code of dyno's own is an answer, and ends the Job.
+//! from its node is made again and goes on by the journal; an exit code of dyno's own but that of a signal is an answer, and ends
+//! the Job.
 
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::in_pod::OWNER;
@@ -12,12 +13,10 @@ use crate::kubernetes::run_pods::{is_selector, removed};
 use crate::kubernetes::servers::ServerPods;
 use dyno_config::experiment::kubernetes::{Kubernetes, Pods};
 use dyno_engine::Control;
-use dyno_types::sync::held;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Where the pod finds the experiment.
@@ -321,7 +320,7 @@ impl ClusterController {
             command.arg("--follow");
         }
         let child = command.stdin(Stdio::null()).spawn().map_err(KubectlError::Io)?;
-        Ok(ended(&Mutex::new(child), control).map_err(KubectlError::Io)?.success())
+        Ok(ended(child, control).map_err(KubectlError::Io)?.success())
     }
 
     /// Has a command of dyno's carried out in a pod, and passes on what it prints.
@@ -399,11 +398,10 @@ impl ClusterController {
         command.args(["dyno", "send", &self.directory()]).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or_else(|| failed(std::io::Error::other("no pipe")))?;
-        let child = Mutex::new(child);
         let (unpacked, status) = std::thread::scope(|scope| {
             // The pipe closes with the child, which ends when it has sent all or is not wanted any more.
             let unpacked = scope.spawn(|| crate::kubernetes::transfer::receive_folder(output, folder));
-            let status = ended(&child, control);
+            let status = ended(child, control);
             (unpacked.join(), status)
         });
         if control.is_stopping() {
@@ -449,9 +447,8 @@ impl ClusterController {
 
 /// Waits for the end of a child, which is killed once `control` stops: it has a process group of its own, which Ctrl-C does not
 /// reach.
-fn ended(child: &Mutex<Child>, control: &Control) -> std::io::Result<ExitStatus> {
+fn ended(mut child: Child, control: &Control) -> std::io::Result<ExitStatus> {
     loop {
-        let mut child = held(child);
         if control.is_stopping() {
             // It may have ended by itself.
             let _ = child.kill();
@@ -460,7 +457,6 @@ fn ended(child: &Mutex<Child>, control: &Control) -> std::io::Result<ExitStatus>
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        drop(child);
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Writes all that is in a folder.
+/// Writes all that is in a folder; one that was never made is empty.
 ///
 /// # Errors
 /// Something in it cannot be read, or the pipe fails.
 pub fn send_folder(folder: &Path, output: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(output);
-    send_below(folder, Path::new(""), &mut archive)?;
+    if folder.exists() {
+        send_below(folder, Path::new(""), &mut archive)?;
+    }
     archive.into_inner()?.flush()
 }
 

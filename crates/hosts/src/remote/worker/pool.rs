@@ -261,7 +261,8 @@ impl WorkerPool {
             let name = self.name(worker);
             let lost = match (&member.transport, ended) {
                 (Some(transport), ended) => {
-                    format!("{name} was lost: {}", transport.lost(&member.log, ended.as_deref()))
+                    let ended = ended.as_deref().unwrap_or(words);
+                    format!("{name} was lost: {}", transport.lost(&member.log, Some(ended)))
                 }
                 (None, Some(status)) => format!("{name} was lost: {words} ({status})"),
                 (None, None) => format!("{name} was lost: {words}"),
