@@ -204,7 +204,7 @@ pub struct RunArgs {
         help_heading = "Experiment"
     )]
     pub repeat: Option<u32>,
-    /// With --repeat: name of the experiment, which its directory begins with
+    /// With --repeat: name of the experiment, which its directory ends with; default: the workload's
     #[arg(long, value_name = "NAME", requires = "repeat", help_heading = "Experiment")]
     pub name: Option<String>,
     /// With --repeat: its subject, in words for people

@@ -221,7 +221,12 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     let run = RunSpec::from_args(args)?;
     if let Some(repetitions) = args.repeat {
         let target = repeated_target(args, client_of(&run))?;
-        return experiment::repeat(args, &run.as_experiment(args, repetitions)?, &target, place);
+        return experiment::repeat(
+            args,
+            &run.as_experiment(args, resolve::work_name(&run)?, repetitions)?,
+            &target,
+            place,
+        );
     }
     let wanted = target_kind(args, client_of(&run))?;
     let watch = run.watch_plan()?;

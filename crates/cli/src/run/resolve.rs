@@ -31,6 +31,14 @@ pub(super) struct Resolved {
     pub one_loader: bool,
 }
 
+/// Name of a run's work, as its directory has it.
+///
+/// # Errors
+/// Names the option whose value cannot be used.
+pub(super) fn work_name(run: &RunSpec) -> Result<String, Failure> {
+    Ok(run.worded(read_as)?.name())
+}
+
 impl Resolved {
     /// Checks everything that can be checked without the target.
     ///

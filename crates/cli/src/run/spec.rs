@@ -109,16 +109,15 @@ impl RunSpec {
         Ok(RunSpec { tree, experiment })
     }
 
-    /// The same run, made so many times, as the text of an experiment without its target.
+    /// The same run, made so many times, as the text of an experiment without its target; it is called as its work is
+    /// where no other name is given.
     ///
     /// # Errors
     /// A value cannot be written.
-    pub fn as_experiment(&self, args: &RunArgs, repetitions: u32) -> Result<String, Failure> {
+    pub fn as_experiment(&self, args: &RunArgs, work: String, repetitions: u32) -> Result<String, Failure> {
         let mut tree = self.tree.clone();
         let mut set = |key: &str, option: &str, value: Value| tree.set_path(key, typed(option, value));
-        if let Some(name) = &args.name {
-            set("name", "--name", Value::Text(name.clone()));
-        }
+        set("name", "--name", Value::Text(args.name.clone().unwrap_or(work)));
         if let Some(note) = &args.note {
             set("description", "--note", Value::Text(note.clone()));
         }

@@ -29,6 +29,17 @@ fn a_run_is_made_so_many_times_and_its_mean_has_an_interval() {
 }
 
 #[test]
+fn its_directory_is_called_as_that_of_a_single_run() {
+    let dyno = Dyno::new();
+    let words = ["run", "sim:?service=1ms", "--users", "1", "--records", "10", "--duration", "2s", "--quiet"];
+    dyno.run(&words);
+    dyno.run(&[&words[..], &["--repeat", "2"]].concat());
+    let made = std::fs::read_dir(dyno.path("dyno-runs")).unwrap().flatten();
+    let names: Vec<String> = made.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.len() == 2 && names.iter().all(|name| name.contains("-workloada")), "{names:?}");
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     let dyno = Dyno::new();
     std::fs::write(dyno.path("x.yaml"), "target: 'null:'\nphases: {measure: {duration: 1s}}\n").unwrap();
