@@ -204,7 +204,7 @@ impl OneRun<'_> {
         // The data that an embedded store has written are as large as the data set.
         let _ = std::fs::remove_dir_all(data);
         let made = made?;
-        match ended.map_err(Failed::from) {
+        match ended {
             // What was measured is whole, and what is left is removed once it can be reached.
             Err(error) if error.is_out_of_reach() => {
                 tracing::warn!(target: NOTICE, "{error}: it stays for now")
