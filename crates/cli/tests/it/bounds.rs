@@ -73,8 +73,8 @@ fn a_file_with_a_hole_ends_no_command() {
             &["history", &folder],
             &["list", "."],
         ] {
-            // What a command does not read does not matter to it.
-            let said = ends(&dyno, words, &[0, 2]);
+            // What a command does not read does not matter to it. On a busy host the run itself is invalid.
+            let said = ends(&dyno, words, &[0, 2, 5]);
             assert!(!said.contains("out of memory"), "{words:?}: {file}: {said}");
         }
         fs::remove_dir_all(dyno.path(&folder)).unwrap();
