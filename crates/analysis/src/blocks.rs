@@ -141,7 +141,7 @@ fn encoded(totals: &Totals) -> Vec<u8> {
 }
 
 fn decoded(bytes: &[u8]) -> Totals {
-    codec::decode_own_totals(bytes).expect("the bytes of a block were encoded here")
+    codec::decode_own_totals(bytes).expect("the bytes of a block were encoded here").to_dense()
 }
 
 /// Blocks of which those at both ends hold half as much as the median one or more: a phase begins and ends within a second, and

@@ -127,7 +127,7 @@ pub fn main() -> ExitCode {
         args::CliCommand::Stop(options) => list::stop(&options),
         args::CliCommand::Doctor(options) => doctor::doctor(&options),
         args::CliCommand::Grafana(options) => grafana::grafana(&options),
-        args::CliCommand::Worker(_) => worker::worker(),
+        args::CliCommand::Worker(args) => worker::worker(&args),
         args::CliCommand::Completions(args) => completions::completions(&args),
         args::CliCommand::Prove(args) => prove::prove(&args),
         args::CliCommand::Host(args) => worker::host(&args),

@@ -4,7 +4,7 @@ use dyno_compat_pocdriver::front::CALLER;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_worker::WorkerError;
-use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs};
+use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
 
 fn ended(result: Result<(), WorkerError>) -> Result<Exit, Failure> {
     match result {
@@ -16,8 +16,8 @@ fn ended(result: Result<(), WorkerError>) -> Result<Exit, Failure> {
 }
 
 /// `dyno worker`.
-pub fn worker() -> Result<Exit, Failure> {
-    ended(dyno_worker::worker(CALLER))
+pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
+    ended(dyno_worker::worker(args, CALLER))
 }
 
 /// `dyno host`.

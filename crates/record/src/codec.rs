@@ -5,8 +5,8 @@
 //! not travel.
 
 use crate::gaps::{Gap, Pause};
-use crate::histogram::{Buckets, Scale, bucket_of};
-use crate::totals::{MergedSlot, Totals};
+use crate::histogram::{Buckets, Scale, SparseBuckets, bucket_of};
+use crate::totals::{MergedSlot, SparseTotals, Totals};
 use dyno_types::Outcome;
 use dyno_types::limits::{HISTOGRAM_BITS, METRICS};
 
@@ -122,7 +122,7 @@ fn histogram(buckets: &Buckets, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// The bytes are no totals, or hold a number that no interval of a worker has.
-pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
+pub fn decode_totals(bytes: &[u8]) -> Result<SparseTotals, Malformed> {
     decode(ByteReader { rest: bytes, is_foreign: true })
 }
 
@@ -130,14 +130,14 @@ pub fn decode_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
 ///
 /// # Errors
 /// The bytes are no totals.
-pub fn decode_own_totals(bytes: &[u8]) -> Result<Totals, Malformed> {
+pub fn decode_own_totals(bytes: &[u8]) -> Result<SparseTotals, Malformed> {
     decode(ByteReader { rest: bytes, is_foreign: false })
 }
 
-fn decode(mut from: ByteReader<'_>) -> Result<Totals, Malformed> {
+fn decode(mut from: ByteReader<'_>) -> Result<SparseTotals, Malformed> {
     let metrics = from.below(METRICS as u64 + 1, "too many metrics")? as usize;
     let scale = if from.flag()? { Scale::Micros } else { Scale::Ns64 };
-    let mut totals = Totals::new(metrics, scale);
+    let mut totals = SparseTotals::sparse(metrics, scale);
     for slot in &mut totals.slots {
         if from.flag()? {
             *slot = Some(MergedSlot { service: from.histogram(scale)?, response: from.histogram(scale)? });
@@ -173,7 +173,7 @@ fn decode(mut from: ByteReader<'_>) -> Result<Totals, Malformed> {
     stamps.shared_most_ns = from.within(LONGEST_NS)?;
     let (completed, clipped_ns) = (from.bounded()?, from.number()?);
     totals.undrained = from.bounded()?;
-    totals.users_ns = [from.within(LONGEST_NS)?, from.within(LONGEST_NS)?];
+    totals.users_ns = [from.number()?, from.number()?];
     totals.threads = from.bounded()?;
     totals.crossed = (completed as i64).wrapping_sub(totals.count_ok() as i64);
     totals.clipped_ns = clipped_ns as i64;
@@ -230,7 +230,20 @@ impl ByteReader<'_> {
         Err(Malformed("a number without end"))
     }
 
+    #[inline]
     fn number(&mut self) -> Result<u64, Malformed> {
+        // Nearly all numbers have one byte or two.
+        match self.rest {
+            [low @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                return Ok(u64::from(*low));
+            }
+            [low, high @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                return Ok(u64::from(*low & 0x7f) | u64::from(*high) << 7);
+            }
+            _ => {}
+        }
         u64::try_from(self.wide()?).map_err(|_| Malformed("a number beyond 64 bits"))
     }
 
@@ -254,8 +267,8 @@ impl ByteReader<'_> {
         Ok(counts)
     }
 
-    fn histogram(&mut self, scale: Scale) -> Result<Buckets, Malformed> {
-        let mut buckets = Buckets::new(scale);
+    fn histogram(&mut self, scale: Scale) -> Result<SparseBuckets, Malformed> {
+        let mut buckets = SparseBuckets::new(scale);
         let count = self.bounded()?;
         if count == 0 {
             return Ok(buckets);
@@ -263,22 +276,32 @@ impl ByteReader<'_> {
         let (sum, min, max) = (self.wide()?, self.number()?, self.number()?);
         let end = bucket_of((1 << HISTOGRAM_BITS) - 1) as u64 + 1;
         let held = self.below(end + 1, "too many buckets")?;
+        // A number that is a lie costs no more than what comes: a bucket takes two bytes at least.
+        buckets.counts.reserve_exact((held as usize).min(self.rest.len() / 2));
         let mut at = 0u64;
-        for _ in 0..held {
-            at = at.saturating_add(self.below(end, "a bucket beyond the last")?);
-            let samples = self.number()?;
-            if at >= end || samples > count - buckets.count() || samples == 0 {
-                return Err(Malformed("a bucket beyond the last, beyond the count, or empty"));
+        for number in 0..held {
+            // Most buckets lie near the one before and hold few samples.
+            let (distance, samples) = match self.rest {
+                [distance @ 0..0x80, samples @ 0..0x80, rest @ ..] => {
+                    self.rest = rest;
+                    (u64::from(*distance), u64::from(*samples))
+                }
+                _ => (self.below(end, "a bucket beyond the last")?, self.number()?),
+            };
+            at = at.saturating_add(distance);
+            if at >= end || samples > count - buckets.count || samples == 0 || (distance == 0 && number > 0) {
+                return Err(Malformed("a bucket beyond the last, beyond the count, empty, or twice"));
             }
-            buckets.add_bucket(at as usize, samples);
+            buckets.counts.push((at as u32, samples));
+            buckets.count += samples;
         }
-        if buckets.count() != count || min > max {
+        if buckets.count != count || min > max {
             return Err(Malformed("buckets that are not the count"));
         }
         if sum > u128::from(count) * u128::from(max) {
             return Err(Malformed("a sum above what so many samples make"));
         }
-        buckets.restore_extremes(sum, min, max);
+        (buckets.sum_ns, buckets.min_ns, buckets.max_ns) = (sum, min, max);
         Ok(buckets)
     }
 }
@@ -321,7 +344,7 @@ mod tests {
             let totals = some(&latencies);
             let mut bytes = Vec::new();
             encode_totals(&totals, &mut bytes);
-            prop_assert_eq!(decode_totals(&bytes).unwrap(), totals);
+            prop_assert_eq!(decode_totals(&bytes).unwrap().to_dense(), totals);
             for cut in (0..bytes.len()).step_by(1 + bytes.len() / 40) {
                 prop_assert!(decode_totals(&bytes[..cut]).is_err());
             }

@@ -13,8 +13,9 @@ mod totals;
 
 pub use gaps::{Gap, Pause, SHORTEST_NS};
 pub use histogram::{
-    Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, is_supported, percentiles_of,
+    Buckets, Counts, Histogram, Scale, SparseBuckets, bucket_high, bucket_low, bucket_of, is_supported,
+    percentiles_of,
 };
 pub use interval::{HistogramSlot, RawSample, Recorder, ThreadInterval};
 pub use stamps::Stamps;
-pub use totals::{MergedSlot, Totals};
+pub use totals::{MergedSlot, SparseTotals, Totals};

@@ -1,27 +1,27 @@
 //! Intervals of all threads, added up exactly.
 
 use crate::gaps::{Gap, Pause};
-use crate::histogram::{Buckets, Scale};
+use crate::histogram::{Buckets, Counts, Scale, SparseBuckets};
 use crate::interval::{RawSample, ThreadInterval};
 use crate::stamps::Stamps;
 use dyno_types::Outcome;
 
 /// Merged service and response time of one (metric, ok or failed).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MergedSlot {
+pub struct MergedSlot<H = Buckets> {
     /// Completion less sending.
-    pub service: Buckets,
+    pub service: H,
     /// Completion less intended start.
-    pub response: Buckets,
+    pub response: H,
 }
 
-/// Sums over threads and intervals.
+/// Sums over threads and intervals; `H` is how histograms are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Totals {
+pub struct Totals<H = Buckets> {
     /// Slots by `metric * 2 + failed`; `None` where nothing was recorded.
-    pub slots: Vec<Option<MergedSlot>>,
+    pub slots: Vec<Option<MergedSlot<H>>>,
     /// Open loop: the server's share of the response times of successful requests, by metric; `None` where nothing was recorded.
-    pub server: Vec<Option<Buckets>>,
+    pub server: Vec<Option<H>>,
     /// Ended requests by metric and outcome.
     pub outcomes: Vec<[u64; Outcome::COUNT]>,
     /// Arrivals taken from the schedule.
@@ -39,15 +39,15 @@ pub struct Totals {
     /// Arrivals of the warm-up that were taken from the schedule after it.
     pub carried_arrivals: u64,
     /// Schedule lag.
-    pub lag: Buckets,
+    pub lag: H,
     /// Kernel's arrival of a reply to its handling.
-    pub receive_lag: Buckets,
+    pub receive_lag: H,
     /// Counts of replies by the clock that ended service times.
     pub stamps: Stamps,
     /// Decoding of a reply to the next sending.
-    pub turnaround: Buckets,
+    pub turnaround: H,
     /// Response times of successful requests as a client that is never late would have seen them (open loop).
-    pub ideal: Buckets,
+    pub ideal: H,
     /// Dropped arrivals by intended second.
     pub drops: Vec<(u64, u64)>,
     /// Replies after their time-out.
@@ -77,12 +77,15 @@ pub struct Totals {
     scale: Scale,
 }
 
-impl Totals {
-    /// Nothing yet, for `metrics` metrics.
-    pub fn new(metrics: usize, scale: Scale) -> Self {
+/// Totals as they travel.
+pub type SparseTotals = Totals<SparseBuckets>;
+
+impl<H> Totals<H> {
+    /// Nothing yet, for `metrics` metrics; `empty` makes a histogram.
+    fn with_histograms(metrics: usize, scale: Scale, empty: impl Fn(Scale) -> H) -> Self {
         Totals {
-            slots: vec![None; metrics * 2],
-            server: vec![None; metrics],
+            slots: (0..metrics * 2).map(|_| None).collect(),
+            server: (0..metrics).map(|_| None).collect(),
             outcomes: vec![[0; Outcome::COUNT]; metrics],
             arrivals: 0,
             ended: [0; Outcome::COUNT],
@@ -91,11 +94,11 @@ impl Totals {
             undrained: 0,
             carried: 0,
             carried_arrivals: 0,
-            lag: Buckets::new(Scale::Ns64),
-            receive_lag: Buckets::new(Scale::Ns64),
+            lag: empty(Scale::Ns64),
+            receive_lag: empty(Scale::Ns64),
             stamps: Stamps::default(),
-            turnaround: Buckets::new(Scale::Ns64),
-            ideal: Buckets::new(Scale::Ns64),
+            turnaround: empty(Scale::Ns64),
+            ideal: empty(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
             unexpected: 0,
@@ -116,6 +119,47 @@ impl Totals {
     /// The unit of the slots.
     pub fn slot_scale(&self) -> Scale {
         self.scale
+    }
+
+    /// Ended arrivals of any outcome.
+    pub fn ended_total(&self) -> u64 {
+        self.ended.iter().sum()
+    }
+
+    /// Arrivals that ended well.
+    pub fn count_ok(&self) -> u64 {
+        self.ended[Outcome::Ok as usize]
+    }
+
+    /// Successes within the phase's time [0, T), in whichever phase they arrived: what throughput counts.
+    pub fn count_completed(&self) -> u64 {
+        self.count_ok().saturating_add_signed(self.crossed)
+    }
+
+    /// Arrivals that ended in any other way.
+    pub fn count_failed(&self) -> u64 {
+        self.ended_total() - self.count_ok()
+    }
+}
+
+impl SparseTotals {
+    /// Nothing yet, for `metrics` metrics.
+    pub(crate) fn sparse(metrics: usize, scale: Scale) -> Self {
+        Totals::with_histograms(metrics, scale, SparseBuckets::new)
+    }
+
+    /// The same, to be added to.
+    pub fn to_dense(&self) -> Totals {
+        let mut totals = Totals::new(self.outcomes.len(), self.scale);
+        totals.merge(self);
+        totals
+    }
+}
+
+impl Totals {
+    /// Nothing yet, for `metrics` metrics.
+    pub fn new(metrics: usize, scale: Scale) -> Self {
+        Totals::with_histograms(metrics, scale, Buckets::new)
     }
 
     /// Returns the histograms of all operations together, by the names in the run directory.
@@ -207,27 +251,32 @@ impl Totals {
     }
 
     /// Adds other totals, except their raw samples, which [`Totals::samples`] alone would let grow without bound.
-    pub fn merge(&mut self, other: &Totals) {
+    pub fn merge<H: Counts>(&mut self, other: &Totals<H>) {
         for (index, slot) in other.slots.iter().enumerate() {
             if let Some(slot) = slot {
                 let mine = self.slot(index);
-                mine.service.merge(&slot.service);
-                mine.response.merge(&slot.response);
+                slot.service.add_to(&mut mine.service);
+                slot.response.add_to(&mut mine.response);
             }
         }
         for (metric, server) in other.server.iter().enumerate() {
             let Some(server) = server else { continue };
-            self.server[metric].get_or_insert_with(|| Buckets::new(self.scale)).merge(server);
+            server.add_to(self.server[metric].get_or_insert_with(|| Buckets::new(self.scale)));
         }
+        other.lag.add_to(&mut self.lag);
+        other.receive_lag.add_to(&mut self.receive_lag);
+        other.turnaround.add_to(&mut self.turnaround);
+        other.ideal.add_to(&mut self.ideal);
+        self.merge_counts(other);
+    }
+
+    /// Adds what other totals count, without their histograms.
+    pub fn merge_counts<H>(&mut self, other: &Totals<H>) {
         add_counts(&mut self.outcomes, &other.outcomes);
-        self.lag.merge(&other.lag);
-        self.receive_lag.merge(&other.receive_lag);
         self.stamps.add(&other.stamps);
-        self.turnaround.merge(&other.turnaround);
-        self.ideal.merge(&other.ideal);
         for &(second, count) in &other.drops {
             match self.drops.iter_mut().find(|(s, _)| *s == second) {
-                Some((_, mine)) => *mine += count,
+                Some((_, mine)) => *mine = mine.saturating_add(count),
                 None => self.drops.push((second, count)),
             }
         }
@@ -257,26 +306,6 @@ impl Totals {
         self.threads = self.threads.saturating_add(threads);
         self.gaps.extend_from_slice(gaps);
         self.pauses.extend_from_slice(pauses);
-    }
-
-    /// Ended arrivals of any outcome.
-    pub fn ended_total(&self) -> u64 {
-        self.ended.iter().sum()
-    }
-
-    /// Arrivals that ended well.
-    pub fn count_ok(&self) -> u64 {
-        self.ended[Outcome::Ok as usize]
-    }
-
-    /// Successes within the phase's time [0, T), in whichever phase they arrived: what throughput counts.
-    pub fn count_completed(&self) -> u64 {
-        self.count_ok().saturating_add_signed(self.crossed)
-    }
-
-    /// Arrivals that ended in any other way.
-    pub fn count_failed(&self) -> u64 {
-        self.ended_total() - self.count_ok()
     }
 
     /// Service and response time of successful requests of a metric.

@@ -7,14 +7,12 @@ use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;
 
-/// Part of one worker in the last phase, or of the workers of one target together.
+/// Part of one worker in the last phase.
 #[derive(Clone, Debug)]
 pub struct WorkerPart {
-    /// Number of the target, from 0.
-    pub instance: usize,
     /// Users.
     pub users: usize,
-    /// Everything measured.
+    /// Everything measured; of a worker that was lost, its counts.
     pub totals: Totals,
     /// Length without the warm-up, nanoseconds.
     pub measured_ns: u64,

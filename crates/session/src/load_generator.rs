@@ -52,10 +52,8 @@ pub trait LoadGenerator {
         Vec::new()
     }
 
-    /// Returns the part of each worker process in the last phase: its target and its part.
-    fn workers(&self) -> Vec<(String, WorkerPart)> {
-        Vec::new()
-    }
+    /// Gives the part of each worker process in the last phase, one after another: its number from 0, its target, and its part.
+    fn each_worker(&self, _take: &mut dyn FnMut(usize, String, WorkerPart)) {}
 
     /// Returns what each worker process saw of its beginning and of its host in the last phase, by its number.
     fn seen_by_workers(&self) -> Vec<SeenByWorker> {

@@ -5,7 +5,7 @@
 
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
-use dyno_record::Totals;
+use dyno_record::{SparseTotals, Totals};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -102,10 +102,29 @@ impl Seconds {
         Seconds { open: BTreeMap::new(), at: vec![Some((0, false)); workers] }
     }
 
+    /// Expects seconds of a worker that had ended.
+    pub fn expect_again(&mut self, worker: usize) {
+        self.at[worker] = Some((0, false));
+    }
+
+    /// Notes that a worker is past a second; returns the second's key.
+    fn pass(&mut self, worker: usize, number: u64, warmup: bool) -> (u64, bool) {
+        self.at[worker] = Some((number + u64::from(!warmup), warmup));
+        (number, !warmup)
+    }
+
+    /// A worker's second that has travelled, without samples.
+    pub fn take_sparse(&mut self, worker: usize, number: u64, warmup: bool, totals: &SparseTotals) {
+        let key = self.pass(worker, number, warmup);
+        match self.open.get_mut(&key) {
+            Some(sum) => sum.merge(totals),
+            None => drop(self.open.insert(key, totals.to_dense())),
+        }
+    }
+
     /// A worker's second.
     pub fn take_second(&mut self, worker: usize, second: Second) {
-        let key = (second.number, !second.warmup);
-        self.at[worker] = Some((key.0 + u64::from(key.1), !key.1));
+        let key = self.pass(worker, second.number, second.warmup);
         match self.open.get_mut(&key) {
             Some(totals) => {
                 // Merging leaves the samples out: they would grow without bound.
@@ -119,6 +138,11 @@ impl Seconds {
     /// A worker has no more seconds.
     pub fn note_ended(&mut self, worker: usize) {
         self.at[worker] = None;
+    }
+
+    /// Returns whether no worker has more seconds.
+    pub fn are_over(&self) -> bool {
+        self.at.iter().all(Option::is_none)
     }
 
     /// Hands out the seconds that all workers are past.

@@ -450,16 +450,13 @@ impl<'a> RunSession<'a> {
     fn take_workers(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         let Some(writer) = &mut self.writer else { return };
         let mut workers = Vec::new();
-        for (at, (target, part)) in self.generator.workers().into_iter().enumerate() {
+        self.generator.each_worker(&mut |worker, target, part| {
             let seconds = part.measured_ns as f64 / 1e9;
             let client = Client { users: part.users, ..Client::default() };
             let facts = PhaseFacts { name: name.into(), seconds, client, cut_off, ..PhaseFacts::default() };
-            workers.push(Pair {
-                number: at + 1,
-                target,
-                phases: vec![summarise_phase(facts, metrics, &part.totals)],
-            });
-        }
+            let phases = vec![summarise_phase(facts, metrics, &part.totals)];
+            workers.push(Pair { number: worker + 1, target, phases });
+        });
         writer.write_workers(&workers);
     }
 

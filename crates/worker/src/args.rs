@@ -79,6 +79,9 @@ pub struct HostArgs {
 /// `dyno worker`.
 #[derive(Clone, Debug, Args)]
 pub struct WorkerArgs {
+    /// Start workers of this host and add up their seconds
+    #[arg(long)]
+    pub group: bool,
     /// Speak frames through standard input and output
     #[arg(long, required = true)]
     pub stdio: bool,

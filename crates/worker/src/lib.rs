@@ -4,7 +4,7 @@
 
 pub mod args;
 
-use crate::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs};
+use crate::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
 use dyno_compat_pocdriver::Caller;
 use dyno_compat_pocdriver::work::PocWork;
 use dyno_compat_sysbench_mongodb::work::SysbenchWork;
@@ -16,6 +16,7 @@ use dyno_hosts::kubernetes::run_pods::wait_for_words;
 use dyno_hosts::protocol::frame::FrameError;
 use dyno_hosts::remote::agent::serve_agent;
 use dyno_hosts::remote::relay;
+use dyno_hosts::remote::worker::group::host::serve_group;
 use dyno_hosts::remote::worker::serve::serve_controller;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -73,12 +74,15 @@ pub fn read_work(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Ref
     })
 }
 
-/// Applies load as a controller says (`dyno worker --stdio`).
+/// Applies load as a controller says (`dyno worker --stdio`), or has several workers do so (`--group`).
 ///
 /// # Errors
 /// Standard input is a terminal, or the controller is not understood.
-pub fn worker(caller: Caller) -> Result<(), WorkerError> {
+pub fn worker(args: &WorkerArgs, caller: Caller) -> Result<(), WorkerError> {
     no_terminal("a worker")?;
+    if args.group {
+        return ended(serve_group(stdin(), stdout(), &std::env::current_exe()?));
+    }
     ended(serve_controller(stdin(), stdout(), &|spec| read_work(spec, caller)))
 }
 

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     dyno_rundir::log::begin(Vec::new(), None);
     let ended = match WorkerCli::parse().command {
         // A worker's signals are its controller's business: it ends with its pipe.
-        WorkerCommand::Worker(_) => worker(Caller { warn, interrupted: || false }),
+        WorkerCommand::Worker(args) => worker(&args, Caller { warn, interrupted: || false }),
         WorkerCommand::Host(args) => host(&args),
         WorkerCommand::Pod(args) => pod(&args, print),
         WorkerCommand::Place(args) => place(&args),

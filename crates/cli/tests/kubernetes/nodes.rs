@@ -211,7 +211,14 @@ pub fn workers_keep_off_servers(cluster: &Cluster) {
     let dyno = Dyno::new();
     let text = cluster.experiment("bench", "{kind: redis}", "  worker_pods: 2\n", "operations: 2000");
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
-    dyno.assert_ran(&dyno.run(&["run", "e.yaml", "--out", "apart", "--quiet"]));
+    // Three workers in each pod: a group.
+    let words = ["run", "e.yaml", "--out", "apart", "--quiet", "--set", "client.workers=3"];
+    dyno.assert_ran(&dyno.run(&words));
+    let (dir, _) = record(&dyno, "apart");
+    let text = std::fs::read_to_string(dir.join("workers.json")).unwrap();
+    let workers: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let own = workers.iter().map(|worker| dyno_testkit::arrivals(dyno_testkit::phase(worker, "measure")));
+    assert_eq!((workers.len(), own.sum::<u64>()), (6, 2_000), "{text}");
     let (servers, clients) = nodes_of(&dyno, "apart");
     assert!(
         servers.len() == 1 && clients.len() == 2 && servers.is_disjoint(&clients),
@@ -276,7 +283,7 @@ fn cut(
 ) -> (std::process::Output, PathBuf, Value) {
     let phases = "connections: 8, rate: 500, duration: 60s, warmup: 0s";
     std::fs::write(dyno.path("e.yaml"), cluster.experiment("bench", "{kind: redis}", keys, phases)).unwrap();
-    let child = dyno.start(&["run", "e.yaml", "--out", "cut", "--quiet"]);
+    let child = dyno.start(&["run", "e.yaml", "--out", "cut", "--quiet", "--set", "client.workers=2"]);
     dyno.await_phase("cut/runs/cell0001-rep01", "measure");
     let node = node(cluster);
     cluster.node("cut", node);

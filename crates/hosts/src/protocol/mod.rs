@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod frame;
+pub mod group;
 pub mod offset;
 pub mod outbox;
 pub mod service;

@@ -87,8 +87,15 @@ impl Outbox {
         &self,
         frames: impl IntoIterator<Item = Frame<&'a M>>,
     ) -> io::Result<()> {
-        let frames: Vec<Vec<u8>> =
-            frames.into_iter().map(|frame| encode_frame(&frame)).collect::<io::Result<_>>()?;
+        self.put(frames.into_iter().map(|frame| encode_frame(&frame)).collect::<io::Result<_>>()?)
+    }
+
+    /// Has the bytes of one frame written.
+    pub fn send_bytes(&self, frame: Vec<u8>) -> io::Result<()> {
+        self.put(vec![frame])
+    }
+
+    fn put(&self, frames: Vec<Vec<u8>>) -> io::Result<()> {
         let mut waiting = held(&self.0.waiting);
         while waiting.bytes > LIMIT && waiting.failed.is_none() && !waiting.closed {
             waiting = self.wait(waiting);

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Service {
     /// `dyno worker --stdio`.
     Worker,
+    /// `dyno worker --group --stdio`.
+    WorkerGroup,
     /// `dyno host --stdio`.
     Host {
         /// Where its files are.
@@ -20,6 +22,7 @@ impl Service {
     pub fn argument_words(&self) -> Vec<&str> {
         match self {
             Service::Worker => vec!["worker", "--stdio"],
+            Service::WorkerGroup => vec!["worker", "--group", "--stdio"],
             Service::Host { directory: None } => vec!["host", "--stdio"],
             Service::Host { directory: Some(directory) } => vec!["host", "--stdio", "--directory", directory],
         }

@@ -1,6 +1,5 @@
 //! A program on another host, or in another process: what it is told, what it says, and how it ends.
 
-use crate::remote::relay::controller::RelayChannel;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -24,8 +23,17 @@ pub struct Channel {
 pub enum Running {
     /// The process, or the one that is the way to it.
     Process(Child),
-    /// A channel of a relay.
-    Channel(RelayChannel),
+    /// A program that shares its way here with others.
+    Carried(Box<dyn CarriedProgram>),
+}
+
+/// A program that shares its way here with others: signs of life are given for all of them together.
+pub trait CarriedProgram: Send {
+    /// Returns how it has ended, if it has.
+    fn end_status(&self) -> Option<String>;
+
+    /// Ends it at once.
+    fn abort(&self);
 }
 
 impl Channel {
@@ -49,13 +57,13 @@ impl Running {
     pub fn number(&self) -> u32 {
         match self {
             Running::Process(child) => child.id(),
-            Running::Channel(_) => 0,
+            Running::Carried(_) => 0,
         }
     }
 
     /// Returns whether signs of life are given on its way for all together.
     pub fn is_kept_alive(&self) -> bool {
-        matches!(self, Running::Channel(_))
+        matches!(self, Running::Carried(_))
     }
 
     /// Returns how it has ended, if it has.
@@ -66,7 +74,7 @@ impl Running {
                 Ok(Some(status)) => Some(status.to_string()),
                 Err(why) => Some(why.to_string()),
             },
-            Running::Channel(channel) => channel.end_status(),
+            Running::Carried(program) => program.end_status(),
         }
     }
 
@@ -81,7 +89,7 @@ impl Running {
                 let _ = child.kill();
                 let _ = child.wait();
             }
-            Running::Channel(channel) => channel.abort(),
+            Running::Carried(program) => program.abort(),
         }
     }
 }

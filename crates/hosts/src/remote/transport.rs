@@ -54,7 +54,7 @@ impl Transport {
             Transport::Pod(pod) => {
                 let opened = pod.relay.open(pod.address, service, errors);
                 let (input, output, channel) = opened.map_err(|e| self.failed(e))?;
-                let running = Running::Channel(channel);
+                let running = Running::Carried(Box::new(channel));
                 Ok(Channel { input: Box::new(input), output: Box::new(output), running })
             }
         }

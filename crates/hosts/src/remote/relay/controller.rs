@@ -5,6 +5,7 @@ use crate::protocol::frame::{FRAME_BYTES, Frame, write_frame};
 use crate::protocol::service::Service;
 use crate::protocol::silence::{LEASE, Silence};
 use crate::protocol::worker::ToWorker;
+use crate::remote::channel::CarriedProgram;
 use crate::remote::relay::frames::{Kind, Open, PIECE, greeted, hello, put, read};
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
@@ -404,14 +405,12 @@ pub struct RelayChannel {
     ended: Arc<Mutex<Option<String>>>,
 }
 
-impl RelayChannel {
-    /// Returns how it has ended, if it has.
-    pub fn end_status(&self) -> Option<String> {
+impl CarriedProgram for RelayChannel {
+    fn end_status(&self) -> Option<String> {
         held(&self.ended).clone()
     }
 
-    /// Ends it at once.
-    pub fn abort(&self) {
+    fn abort(&self) {
         if self.end_status().is_none() {
             self.controller.send(self.number, Kind::Abort, &[]);
         }

@@ -41,12 +41,11 @@ impl WorkerPool {
         begun.collect()
     }
 
-    /// Asks the clocks of workers on other hosts.
+    /// Asks the clocks of workers on other hosts; the first of a group is asked for all of them.
     pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, WorkerPoolError> {
         let mut widest_ns = 0;
-        for (worker, member) in
-            self.members.iter().enumerate().filter(|(_, member)| member.transport.is_some())
-        {
+        let firsts = self.members.iter().enumerate().filter(|(at, member)| member.party == *at);
+        for (worker, _) in firsts.filter(|(_, member)| member.transport.is_some()) {
             let found = quickest_offset(|| {
                 self.say(worker, &ToWorker::Clock);
                 let is = |word: &FromWorker| matches!(word, FromWorker::Clock { .. });
@@ -63,7 +62,8 @@ impl WorkerPool {
                 "a worker's clock is known"
             );
             widest_ns = widest_ns.max(found.bound_ns);
-            *held(&member.clock) = found;
+            let group = self.members[worker..].iter().take_while(|member| member.party == worker);
+            group.for_each(|member| *held(&member.clock) = found);
         }
         Ok(widest_ns)
     }

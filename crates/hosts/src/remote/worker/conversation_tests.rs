@@ -52,7 +52,7 @@ impl Controller {
             match read_frame(&mut self.pipe).unwrap() {
                 Frame::Message(FromWorker::Alive) => {}
                 Frame::Message(word) => return word,
-                Frame::Second(_) => panic!("a second of load"),
+                other => panic!("a second of load: {other:?}"),
             }
         }
     }
@@ -89,12 +89,19 @@ impl Controller {
 
     /// The seconds of a phase and its end.
     fn end(&mut self) -> (Vec<Second>, PhaseDone) {
-        let mut seconds = Vec::new();
+        let mut seconds: Vec<Second> = Vec::new();
         loop {
             match read_frame(&mut self.pipe).unwrap() {
                 Frame::Second(second) => seconds.push(*second),
                 Frame::Message(FromWorker::Done(done)) => return (seconds, done),
                 Frame::Message(FromWorker::Alive) => {}
+                Frame::Whole(whole) => {
+                    let mut sum = whole.empty_like();
+                    let measured = seconds.iter().filter(|second| !second.warmup);
+                    measured.for_each(|second| sum.merge(&second.totals));
+                    (sum.gaps, sum.pauses) = (Vec::new(), Vec::new());
+                    assert_eq!(*whole, sum, "the whole is the sum of its seconds");
+                }
                 Frame::Message(other) => panic!("{other:?}"),
             }
         }

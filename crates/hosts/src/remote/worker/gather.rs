@@ -2,14 +2,13 @@
 
 use crate::protocol::silence::LEASE;
 use crate::protocol::worker::{FromWorker, PhaseDone, ToWorker};
-use crate::remote::worker::member::WorkerEvent;
+use crate::remote::worker::event::WorkerEvent;
+use crate::remote::worker::member::{OwnPart, OwnTotals};
 use crate::remote::worker::pool::WorkerPool;
 use crate::remote::worker::pool_error::WorkerPoolError;
+use crate::remote::worker::sums::WorkerSums;
 use dyno_engine::{Control, Second};
-use dyno_record::{Scale, Totals};
 use dyno_rundir::log::NOTICE;
-use dyno_session::collection_stats::WorkerPart;
-use dyno_session::parts::Seconds;
 use dyno_types::sync::held;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -21,12 +20,6 @@ const GIVEN_UP: Duration = Duration::from_secs(15);
 /// Returns whether workers that were told then to end at once have had their time.
 fn given_up(told: Option<Instant>, now: Instant) -> bool {
     told.is_some_and(|told| now.duration_since(told) > GIVEN_UP)
-}
-
-/// Returns whether totals count as many metrics as the first ones did, in the same unit: others cannot be merged.
-fn is_alike(form: &mut Option<(usize, Scale)>, totals: &Totals) -> bool {
-    let own = (totals.outcomes.len(), totals.slot_scale());
-    *form.get_or_insert(own) == own
 }
 
 /// Time between two looks at who is silent.
@@ -75,20 +68,20 @@ impl WorkerPool {
         control: &Control,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Vec<Option<PhaseDone>>, WorkerPoolError> {
-        let mut seconds = Seconds::new(self.members.len());
-        let mut form = None;
+        let mut sums = WorkerSums::new(self.members.len());
         let mut done: Vec<Option<PhaseDone>> = vec![None; self.members.len()];
         let mut open = active.to_vec();
-        let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
-        waiting.for_each(|at| seconds.note_ended(at));
-        let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
+        // Seconds come by party: its first worker's number stands for it.
+        let parties = (0..self.members.len()).filter(|at| !self.has_party(*at, &open));
+        parties.for_each(|at| sums.note_ended(at));
+        let mut own: Vec<Option<OwnTotals>> = vec![None; self.members.len()];
         let (mut said_stop, mut aborted) = (false, None);
         // Results that have arrived are kept; the others end as if told to.
-        let lose = |worker: usize, words: &str, seconds: &mut Seconds, open: &mut Vec<usize>| {
+        let lose = |worker: usize, words: &str, sums: &mut WorkerSums, open: &mut Vec<usize>| {
             let ending = self.ending_of(worker, words);
             held(&self.lost).push(ending);
-            seconds.note_ended(worker);
             open.retain(|other| *other != worker);
+            self.end_party(worker, open, sums);
             self.say_all(&ToWorker::Stop);
         };
         let mut waited = SilentWorkers::new(self.members.len());
@@ -99,31 +92,24 @@ impl WorkerPool {
             }
             for worker in waited.look(&open, Instant::now(), |worker| self.name(worker)) {
                 let words = format!("it says nothing for {} s", LEASE.as_secs());
-                lose(worker, &words, &mut seconds, &mut open);
+                lose(worker, &words, &mut sums, &mut open);
+                // The others of its group have seconds that wait for its own.
+                held(&self.members[worker].running).end(Instant::now());
             }
             match event {
-                Ok((worker, WorkerEvent::Second(packed))) if open.contains(&worker) => match packed.open() {
-                    Ok(second) if !is_alike(&mut form, &second.totals) => {
-                        lose(
-                            worker,
-                            "its seconds count other things than those before",
-                            &mut seconds,
-                            &mut open,
-                        );
+                Ok((worker, WorkerEvent::Second(packed))) if self.has_party(worker, &open) => {
+                    if let Err(error) = sums.take_second(worker, &packed) {
+                        lose(worker, &error.to_string(), &mut sums, &mut open);
                     }
-                    Ok(second) => {
-                        if !second.warmup {
-                            match &mut own[worker] {
-                                Some(totals) => totals.merge(&second.totals),
-                                own => *own = Some(second.totals.clone()),
-                            }
-                        }
-                        seconds.take_second(worker, second);
+                }
+                Ok((worker, WorkerEvent::Whole(packed))) if open.contains(&worker) => match packed.open() {
+                    Ok(whole) if sums.is_alike(&whole) => own[worker] = Some(OwnTotals::Whole(packed)),
+                    Ok(_) => {
+                        lose(worker, "it has measured other things than the others", &mut sums, &mut open)
                     }
-                    Err(error) => lose(worker, &error.to_string(), &mut seconds, &mut open),
+                    Err(error) => lose(worker, &error.to_string(), &mut sums, &mut open),
                 },
                 Ok((worker, WorkerEvent::Message(FromWorker::Done(ended)))) => {
-                    seconds.note_ended(worker);
                     tracing::info!(
                         worker = worker + 1,
                         elapsed_ns = ended.elapsed_ns,
@@ -144,13 +130,14 @@ impl WorkerPool {
                     self.members[worker].unheard_ns.store(ended.unheard_ns, Ordering::Relaxed);
                     done[worker] = Some(PhaseDone { epoch_ns, ..ended });
                     open.retain(|other| *other != worker);
+                    self.end_party(worker, &open, &mut sums);
                 }
                 Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
                     self.say_all(&ToWorker::Abort);
                     return Err(self.failed(worker, unreachable, words));
                 }
                 Ok((worker, WorkerEvent::Lost(words))) => {
-                    lose(worker, &words, &mut seconds, &mut open);
+                    lose(worker, &words, &mut sums, &mut open);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 _ => {}
@@ -172,22 +159,36 @@ impl WorkerPool {
                 held(&self.lost).extend(silent);
                 break;
             }
-            seconds.hand_out(on_second);
+            sums.hand_out(on_second);
         }
         // A worker that has not ended holds back nothing of what the others have done.
-        open.iter().for_each(|worker| seconds.note_ended(*worker));
-        seconds.hand_out(on_second);
-        self.keep_parts(own, &done);
+        open.iter().for_each(|worker| sums.note_ended(self.members[*worker].party));
+        sums.hand_out(on_second);
+        let mut counts = |worker: usize| {
+            let alone = self.members[worker].group.is_none();
+            alone.then(|| sums.take_counts(worker)).flatten().map(OwnTotals::Counts)
+        };
+        let parts = (0..self.members.len()).filter_map(|worker| {
+            let totals = own[worker].take().or_else(|| counts(worker))?;
+            let (users, measured_ns) =
+                done[worker].as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
+            Some(OwnPart { worker, users, measured_ns, totals })
+        });
+        *held(&self.parts) = parts.collect();
         Ok(done)
     }
 
-    /// Keeps what each worker did, in their order.
-    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<PhaseDone>]) {
-        let parts = own.into_iter().zip(&self.members).zip(done).filter_map(|((totals, member), done)| {
-            let (users, measured_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
-            Some(WorkerPart { instance: member.instance, users, totals: totals?, measured_ns })
-        });
-        *held(&self.parts) = parts.collect();
+    /// Returns whether seconds that are the sum of this party may still come.
+    fn has_party(&self, party: usize, open: &[usize]) -> bool {
+        open.iter().any(|worker| self.members[*worker].party == party)
+    }
+
+    /// Notes that the party of a worker has no more seconds, if none of its workers is open.
+    fn end_party(&self, worker: usize, open: &[usize], sums: &mut WorkerSums) {
+        let party = self.members[worker].party;
+        if !self.has_party(party, open) {
+            sums.note_ended(party);
+        }
     }
 }
 

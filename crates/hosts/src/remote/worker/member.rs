@@ -1,21 +1,52 @@
 //! A worker as its controller sees it: its process, the way to it, and what it says.
 
-use crate::protocol::frame::PackedSecond;
+use crate::protocol::frame::PackedTotals;
 use crate::protocol::offset::Offset;
-use crate::protocol::worker::{FromWorker, HostCpuShare, WorkerHost};
+use crate::protocol::worker::{HostCpuShare, WorkerHost};
 use crate::remote::channel::{ProgramInput, Running};
 use crate::remote::transport::Transport;
+use crate::remote::worker::group::controller::GroupEnd;
+use dyno_record::{Scale, Totals};
+use dyno_session::collection_stats::WorkerPart;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
-pub(super) enum WorkerEvent {
-    Message(FromWorker),
-    Second(PackedSecond),
-    Lost(String),
+/// What a worker has measured in a phase, as far as it is known.
+#[derive(Clone)]
+pub(super) enum OwnTotals {
+    /// As it has sent it at its end.
+    Whole(PackedTotals),
+    /// It was lost before its end: what its seconds have counted, without histograms.
+    Counts(Totals),
+}
+
+/// What is kept of a worker's phase.
+pub(super) struct OwnPart {
+    pub(super) worker: usize,
+    pub(super) users: usize,
+    /// Length without the warm-up, nanoseconds.
+    pub(super) measured_ns: u64,
+    pub(super) totals: OwnTotals,
+}
+
+impl OwnPart {
+    pub(super) fn open(&self) -> WorkerPart {
+        let totals = match &self.totals {
+            // It was read when it came.
+            OwnTotals::Whole(packed) => packed.open().map(|totals| totals.to_dense()).ok(),
+            OwnTotals::Counts(totals) => Some(totals.clone()),
+        };
+        let totals = totals.unwrap_or_else(|| Totals::new(0, Scale::Ns64));
+        WorkerPart { users: self.users, totals, measured_ns: self.measured_ns }
+    }
 }
 
 pub(super) struct PoolMember {
+    /// Its group on another host, which adds up the seconds of all its workers.
+    pub(super) group: Option<Arc<GroupEnd>>,
+    /// Number of the pool's worker of which the seconds come that it is part of: its group's first, or itself.
+    pub(super) party: usize,
     pub(super) running: Mutex<Running>,
     pub(super) input: ProgramInput,
     /// Which target it works on.

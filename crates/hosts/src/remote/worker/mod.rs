@@ -2,7 +2,8 @@
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits that
 //! the controller starts it with. `crate::protocol` is what is said, `serve` the worker's end, `pool` the controller's, `member`
-//! one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
+//! one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early,
+//! `sums` adds up what comes.
 //!
 //! ```text
 //! controller                      worker
@@ -18,16 +19,19 @@
 //!                  <-------------  connected
 //!   begin AT       ------------->           the same instant for all
 //!                  <-------------  interval, each second
-//!                  <-------------  done
-//!   ping           ------------->           five times a second: a worker that hears nothing for its lease stops its load
+//!                  <-------------  the whole phase, done
+//!   ping           ------------->           each second: a worker that hears nothing for its lease stops its load
 //!   stop, abort    ------------->           any time
 //! ```
 
 pub mod clocks;
 pub mod cut_short;
+mod event;
 pub mod gather;
+pub mod group;
 mod member;
 pub mod pool;
 pub mod pool_error;
 pub mod serve;
 pub mod spawn;
+mod sums;

@@ -4,10 +4,11 @@ use crate::protocol::frame::{Frame, write_frame};
 use crate::protocol::silence::{NOTED, Waiting};
 use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
 use crate::remote::worker::cut_short::CutShort;
-use crate::remote::worker::member::{PoolMember, WorkerEvent};
+use crate::remote::worker::event::WorkerEvent;
+use crate::remote::worker::member::{OwnPart, PoolMember};
 use crate::remote::worker::pool_error::{WorkerPoolError, lost_in_words};
 use crate::remote::worker::serve::unix_ns;
-use crate::remote::worker::spawn::{WorkerSpec, spawn};
+use crate::remote::worker::spawn::{WorkerSpec, is_one_group, spawn};
 use dyno_db::target::TargetInfo;
 use dyno_db_mongodb::probe::describe_missing;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
@@ -32,6 +33,8 @@ pub(super) const READY: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(120);
 /// Time that it may take to make collections and indexes and to look for records.
 const PREPARE: Duration = Duration::from_secs(600);
+/// Time between two signs of life.
+const ALIVE: Duration = Duration::from_secs(1);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
 
@@ -46,7 +49,7 @@ pub struct WorkerPool {
     /// Targets without secrets, by instance.
     pub shown: Vec<String>,
     prepared: Mutex<Vec<Prepared>>,
-    pub(super) parts: Mutex<Vec<WorkerPart>>,
+    pub(super) parts: Mutex<Vec<OwnPart>>,
     pub(super) lost: Mutex<Vec<String>>,
     pub(super) cut_short: CutShort,
     /// Targets whose collections are asked for before and after every phase.
@@ -60,8 +63,14 @@ impl WorkerPool {
     pub fn start(specs: Vec<WorkerSpec>, control: &Control) -> Result<WorkerPool, WorkerPoolError> {
         let (tell, told) = channel();
         let mut members = Vec::new();
-        for spec in specs {
-            members.push(spawn(spec, members.len(), &tell)?);
+        let mut specs = specs.into_iter().peekable();
+        while let Some(spec) = specs.next() {
+            let mut group = vec![spec];
+            while let Some(other) = specs.next_if(|other| is_one_group(&group[0], other)) {
+                group.push(other);
+            }
+            let first = members.len();
+            members.extend(spawn(group, first, &tell)?);
         }
         let instances = members.iter().map(|m: &PoolMember| m.instance + 1).max().unwrap_or(0);
         let mut pool = WorkerPool {
@@ -95,10 +104,13 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// A sign of life five times a second, so that workers whose controller is gone stop.
+    /// A sign of life each second, so that workers whose controller is gone stop.
     fn keep_alive(&self) -> Result<(), WorkerPoolError> {
-        let alone = self.members.iter().filter(|member| !held(&member.running).is_kept_alive());
-        let inputs: Vec<_> = alone.map(|member| member.input.clone()).collect();
+        let input = |(at, member): (usize, &PoolMember)| match &member.group {
+            Some(group) => (member.party == at && !group.is_kept_alive()).then(|| group.input.clone()),
+            None => (!held(&member.running).is_kept_alive()).then(|| member.input.clone()),
+        };
+        let inputs: Vec<_> = self.members.iter().enumerate().filter_map(input).collect();
         if inputs.is_empty() {
             return Ok(());
         }
@@ -111,7 +123,7 @@ impl WorkerPool {
                         let _ = write_frame(pipe, &Frame::Message(&ToWorker::Ping));
                     }
                 }
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(ALIVE);
             }
         };
         let started = std::thread::Builder::new().name("alive".into()).spawn(alive);
@@ -159,21 +171,9 @@ impl WorkerPool {
         self.active(stage).into_iter().map(on).collect()
     }
 
-    /// Returns the part of each target's workers in the last phase.
-    pub fn worker_parts(&self) -> Vec<WorkerPart> {
-        let mut parts: Vec<WorkerPart> = Vec::new();
-        for worker in held(&self.parts).iter() {
-            match parts.iter_mut().find(|part| part.instance == worker.instance) {
-                Some(part) => {
-                    part.users += worker.users;
-                    part.totals.merge(&worker.totals);
-                    part.measured_ns = part.measured_ns.max(worker.measured_ns);
-                }
-                None => parts.push(worker.clone()),
-            }
-        }
-        parts.sort_by_key(|part| part.instance);
-        parts
+    /// A target without secrets.
+    fn name_target(&self, instance: usize) -> String {
+        self.shown[instance].clone()
     }
 
     /// Workers that were lost, in words: each reason once.
@@ -405,13 +405,23 @@ impl LoadGenerator for WorkerPool {
         if self.shown.len() < 2 {
             return Vec::new();
         }
-        let named = |part: WorkerPart| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
-        WorkerPool::worker_parts(self).into_iter().map(named).collect()
+        let mut sums: BTreeMap<usize, (Totals, u64)> = BTreeMap::new();
+        for own in held(&self.parts).iter() {
+            let (instance, part) = (self.members[own.worker].instance, own.open());
+            let empty = || (part.totals.empty_like(), 0);
+            let (sum, measured_ns) = sums.entry(instance).or_insert_with(empty);
+            sum.merge(&part.totals);
+            *measured_ns = part.measured_ns.max(*measured_ns);
+        }
+        let named =
+            |(instance, (totals, ns))| -> (String, Totals, u64) { (self.name_target(instance), totals, ns) };
+        sums.into_iter().map(named).collect()
     }
 
-    fn workers(&self) -> Vec<(String, WorkerPart)> {
-        let named = |part: &WorkerPart| (self.shown[part.instance].clone(), part.clone());
-        held(&self.parts).iter().map(named).collect()
+    fn each_worker(&self, take: &mut dyn FnMut(usize, String, WorkerPart)) {
+        for own in held(&self.parts).iter() {
+            take(own.worker, self.name_target(self.members[own.worker].instance), own.open());
+        }
     }
 
     fn collections(&self) -> CollectionFigures {

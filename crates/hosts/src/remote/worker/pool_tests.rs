@@ -67,6 +67,8 @@ impl Rehearsal {
             let mut child = Command::new("true").spawn().unwrap();
             child.wait().unwrap();
             PoolMember {
+                group: None,
+                party: at,
                 running: Mutex::new(Running::Process(child)),
                 input: Arc::new(Mutex::new(Some(Box::new(ear)))),
                 instance: at,
@@ -119,6 +121,13 @@ impl Rehearsal {
         self.packed(worker, &bytes);
     }
 
+    fn whole(&self, worker: usize, totals: &Totals) {
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &Frame::<&FromWorker>::Whole(Box::new(totals.clone()))).unwrap();
+        let Ok(Packed::Whole(packed)) = read_packed::<FromWorker>(&mut &bytes[..]) else { panic!() };
+        self.says.send((worker, WorkerEvent::Whole(packed))).unwrap();
+    }
+
     fn packed(&self, worker: usize, bytes: &[u8]) {
         let Ok(Packed::Second(packed)) = read_packed::<FromWorker>(&mut &bytes[..]) else { panic!() };
         self.says.send((worker, WorkerEvent::Second(packed))).unwrap();
@@ -137,7 +146,8 @@ impl Rehearsal {
     /// Of each worker: number of the target, users, arrivals, measured nanoseconds.
     fn parts(&self) -> Vec<(usize, usize, u64, u64)> {
         let parts = held(&self.pool.parts);
-        parts.iter().map(|p| (p.instance, p.users, p.totals.arrivals, p.measured_ns)).collect()
+        let part = |own: &OwnPart| (own.worker, own.users, own.open().totals.arrivals, own.measured_ns);
+        parts.iter().map(part).collect()
     }
 }
 
@@ -183,6 +193,54 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     assert_eq!(began.collect::<Vec<_>>(), [5_030, 5_030, 0]);
     assert_eq!((rehearsal.pool.start_skew(), rehearsal.pool.lost_workers()), (Some(400), Vec::new()));
     assert!((0..3).all(|worker| rehearsal.heard(worker).is_empty()), "no worker was told to stop");
+}
+
+/// What a worker says it has measured in the whole phase: so many arrivals, each with its latency.
+fn whole(arrivals: u64) -> Totals {
+    let mut totals = Totals::new(1, Scale::Ns64);
+    totals.arrivals = arrivals;
+    (0..arrivals).for_each(|_| totals.lag.record(1_000));
+    totals
+}
+
+#[test]
+fn what_a_worker_has_measured_is_what_it_says_at_its_end() {
+    let mut rehearsal = Rehearsal::here(2, silent);
+    for worker in 0..2 {
+        rehearsal.second(worker, 0, false, 5);
+    }
+    rehearsal.whole(0, &whole(5));
+    rehearsal.says(0, FromWorker::Done(done()));
+    rehearsal.says.send((1, WorkerEvent::Lost("gone".into()))).unwrap();
+    rehearsal.gather(&[0, 1]).unwrap();
+    let parts = held(&rehearsal.pool.parts);
+    let latencies: Vec<u64> = parts.iter().map(|own| own.open().totals.lag.count()).collect();
+    assert_eq!(latencies, [5, 0], "of one that is lost only the counts are known");
+    let arrivals: Vec<u64> = parts.iter().map(|own| own.open().totals.arrivals).collect();
+    assert_eq!(arrivals, [5, 5]);
+}
+
+#[test]
+fn the_seconds_of_a_group_come_as_sums_and_wait_for_all_its_workers() {
+    let mut rehearsal = Rehearsal::here(4, silent);
+    for worker in 1..3 {
+        rehearsal.pool.members[worker].party = 1;
+    }
+    // Two workers alone, and two of a group between them, of which one is lost.
+    rehearsal.second(0, 0, false, 1);
+    rehearsal.second(1, 0, false, 10);
+    rehearsal.second(3, 0, false, 100);
+    rehearsal.says(1, FromWorker::Done(done()));
+    rehearsal.second(1, 1, false, 20);
+    rehearsal.says.send((2, WorkerEvent::Lost("gone".into()))).unwrap();
+    // The group has no open worker left.
+    rehearsal.second(1, 2, false, 40);
+    for worker in [0, 3] {
+        rehearsal.says(worker, FromWorker::Done(done()));
+    }
+    let told = rehearsal.gather(&[0, 1, 2, 3]).unwrap();
+    assert_eq!(told.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, true]);
+    assert_eq!(rehearsal.seconds, [(0, false, 111), (1, false, 20)]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use dyno_db::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
 use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host_cores, read_host_facts};
+use dyno_record::Totals;
 use dyno_rundir::log::{self, TargetFilter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;
@@ -381,6 +382,7 @@ impl WorkerLoop<'_> {
         tracing::info!(phase = stage.name(), users, threads, "connects its users");
         self.shared.enter(&control, &gate);
         let mut pipe = Ok(());
+        let mut whole: Option<Totals> = None;
         let pipes = &self.output;
         let (mut host_cpu, mut measured) = (HostCpu::start(), CpuTimes::default());
         let applied = std::thread::scope(|scope| {
@@ -397,6 +399,13 @@ impl WorkerLoop<'_> {
             let applied = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
                 let lap = host_cpu.lap_times().filter(|_| !second.warmup);
                 lap.iter().for_each(|lap| measured.add_times(lap));
+                if !second.warmup {
+                    let whole = whole.get_or_insert_with(|| second.totals.empty_like());
+                    whole.merge(&second.totals);
+                    // The controller has them from the seconds; over a day they are many.
+                    whole.gaps.clear();
+                    whole.pauses.clear();
+                }
                 let written = pipes.send::<FromWorker>(Frame::Second(Box::new(second)));
                 if written.is_err() {
                     control.abort_run();
@@ -429,6 +438,12 @@ impl WorkerLoop<'_> {
             stopped,
             "its phase has ended"
         );
+        if let Some(whole) = whole {
+            // A pipe that fails shows with the answer, too.
+            if let Err(error) = pipes.send::<FromWorker>(Frame::Whole(Box::new(whole))) {
+                tracing::warn!(reason = %error, "what it has measured in the whole phase could not be sent");
+            }
+        }
         let rest = if stage == Stage::Measure { self.send_rest(assigned, stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
         Ok(PhaseDone {

@@ -4,15 +4,18 @@ use crate::protocol::frame::{Frame, Packed, read_packed, write_frame};
 use crate::protocol::offset::Offset;
 use crate::protocol::service::Service;
 use crate::protocol::worker::{Assignment, FromWorker, PROTOCOL, ToWorker};
-use crate::remote::channel::{Channel, ProgramInput};
+use crate::remote::channel::{Channel, Running};
 use crate::remote::records::RemoteLogRecords;
 use crate::remote::transport::Transport;
-use crate::remote::worker::member::{PoolMember, WorkerEvent};
+use crate::remote::worker::event::WorkerEvent;
+use crate::remote::worker::group::controller::{GroupEnd, open_group};
+use crate::remote::worker::member::PoolMember;
 use crate::remote::worker::pool_error::WorkerPoolError;
 use crate::remote::worker::serve::unix_ns;
 use dyno_rundir::log;
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
@@ -44,45 +47,103 @@ pub struct WorkerSpec {
     pub log: PathBuf,
 }
 
-/// Starts a worker and says the first words.
+/// A worker that has been started, before the first words.
+struct StartedWorker {
+    input: Box<dyn Write + Send>,
+    running: Running,
+    transport: Option<Transport>,
+    clock: Arc<Mutex<Offset>>,
+    /// Its group, and the number of the first worker of it.
+    group: Option<(Arc<GroupEnd>, usize)>,
+}
+
+fn trouble(at: usize, words: String) -> WorkerPoolError {
+    WorkerPoolError::Worker(format!("worker {}: {words}", at + 1))
+}
+
+fn records_of(at: usize, elsewhere: bool, clock: &Arc<Mutex<Offset>>) -> RemoteLogRecords {
+    RemoteLogRecords::of_source(format!("worker-{}", at + 1), elsewhere.then(|| clock.clone()))
+}
+
+/// Returns whether two workers are started by the same program on the same other host: they are one group.
+pub(super) fn is_one_group(one: &WorkerSpec, other: &WorkerSpec) -> bool {
+    match (&one.start, &other.start) {
+        (Start::There { transport: a, program: b }, Start::There { transport: c, program: d }) => {
+            a.name() == c.name() && b == d
+        }
+        _ => false,
+    }
+}
+
+/// Starts workers, one or those of one group, and says the first words; `first` is the number of the first one.
 pub(super) fn spawn(
-    spec: WorkerSpec,
+    specs: Vec<WorkerSpec>,
+    first: usize,
+    tell: &Sender<(usize, WorkerEvent)>,
+) -> Result<Vec<PoolMember>, WorkerPoolError> {
+    if specs.len() < 2 {
+        let start = |(at, mut spec): (usize, WorkerSpec)| {
+            let started = start_alone(&mut spec, at, tell)?;
+            greet(started, spec, at)
+        };
+        return (first..).zip(specs).map(start).collect();
+    }
+    let failed = |words: String| trouble(first, words);
+    let Start::There { transport, program } = &specs[0].start else {
+        return Err(failed("workers of this host are no group".into()));
+    };
+    let channel = open(transport, program, &Service::WorkerGroup, &specs[0].log, first)?;
+    let clocks: Vec<Arc<Mutex<Offset>>> = specs.iter().map(|_| Arc::default()).collect();
+    let records = (first..).zip(&clocks).map(|(at, clock)| records_of(at, true, clock)).collect();
+    let (group, members) =
+        open_group(channel, records, first, tell.clone()).map_err(|e| failed(e.to_string()))?;
+    let transport = transport.clone();
+    let log = specs[0].log.clone();
+    let mut greeted = Vec::new();
+    for ((at, mut spec), ((input, running), clock)) in
+        (first..).zip(specs).zip(members.into_iter().zip(clocks))
+    {
+        let group = Some((group.clone(), first));
+        // What its host says for people is said once for all.
+        spec.log.clone_from(&log);
+        let started = StartedWorker { input, running, transport: Some(transport.clone()), clock, group };
+        greeted.push(greet(started, spec, at)?);
+    }
+    Ok(greeted)
+}
+
+fn open(
+    transport: &Transport,
+    program: &str,
+    service: &Service,
+    log: &Path,
+    at: usize,
+) -> Result<Channel, WorkerPoolError> {
+    let errors = File::create(log).map_err(|e| trouble(at, format!("{}: {e}", log.display())))?;
+    transport.open(program, service, errors).map_err(|e| trouble(at, e.to_string()))
+}
+
+/// Starts a worker that has its own connection, and the thread that hears it.
+fn start_alone(
+    spec: &mut WorkerSpec,
     at: usize,
     tell: &Sender<(usize, WorkerEvent)>,
-) -> Result<PoolMember, WorkerPoolError> {
-    let WorkerSpec { start, assignment, log } = spec;
-    let trouble = |words: String| WorkerPoolError::Worker(format!("worker {}: {words}", at + 1));
-    let (channel, transport) = match start {
-        Start::Here(mut command) => {
-            let channel = Channel::start(&mut command).map_err(|e| {
+) -> Result<StartedWorker, WorkerPoolError> {
+    let (channel, transport) = match &mut spec.start {
+        Start::Here(command) => {
+            let channel = Channel::start(command).map_err(|e| {
                 let program = command.get_program().to_string_lossy().into_owned();
-                trouble(format!("{program} could not be started: {e}"))
+                trouble(at, format!("{program} could not be started: {e}"))
             })?;
             (channel, None)
         }
         Start::There { transport, program } => {
-            let errors = File::create(&log).map_err(|e| trouble(format!("{}: {e}", log.display())))?;
-            let channel =
-                transport.open(&program, &Service::Worker, errors).map_err(|e| trouble(e.to_string()))?;
-            (channel, Some(transport))
+            (open(transport, program, &Service::Worker, &spec.log, at)?, Some(transport.clone()))
         }
     };
-    let Channel { mut input, mut output, mut running } = channel;
-    let (instance, number, pid) = (assignment.instance, assignment.index, running.number());
-    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::written_filters() };
-    let said = write_frame(&mut input, &Frame::Message(&hello))
-        .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
-    if let Err(error) = said {
-        running.end(Instant::now() + Duration::from_secs(1));
-        let status = running.end_status().map_or(String::new(), |status| format!(" ({status})"));
-        return Err(trouble(format!("it ended at once{status}: {error}")));
-    }
-    let tell = tell.clone();
-    let clock: Arc<Mutex<Offset>> = Arc::default();
-    let host = transport.as_ref().map_or("this one", Transport::name);
-    tracing::info!(worker = at + 1, pid, host, instance, number, "a worker has been started");
-    let mut records =
-        RemoteLogRecords::of_source(format!("worker-{}", at + 1), transport.is_some().then(|| clock.clone()));
+    let Channel { input, mut output, running } = channel;
+    let (tell, clock) = (tell.clone(), Arc::default());
+    let mut records = records_of(at, transport.is_some(), &clock);
     let listen = move || {
         loop {
             records.pass_waiting();
@@ -93,6 +154,7 @@ pub(super) fn spawn(
                 }
                 Ok(Packed::Message(word)) => WorkerEvent::Message(word),
                 Ok(Packed::Second(second)) => WorkerEvent::Second(second),
+                Ok(Packed::Whole(whole)) => WorkerEvent::Whole(whole),
                 Err(error) => {
                     drop(tell.send((at, WorkerEvent::Lost(error.to_string()))));
                     return;
@@ -106,15 +168,34 @@ pub(super) fn spawn(
     std::thread::Builder::new()
         .name(format!("worker-{}", at + 1))
         .spawn(listen)
-        .map_err(|e| trouble(e.to_string()))?;
-    let input: ProgramInput = Arc::new(Mutex::new(Some(input)));
-    let pid = AtomicU32::new(pid);
+        .map_err(|e| trouble(at, e.to_string()))?;
+    Ok(StartedWorker { input, running, transport, clock, group: None })
+}
+
+/// Says the first words to a worker.
+fn greet(started: StartedWorker, spec: WorkerSpec, at: usize) -> Result<PoolMember, WorkerPoolError> {
+    let StartedWorker { mut input, mut running, transport, clock, group } = started;
+    let WorkerSpec { assignment, log, .. } = spec;
+    let (instance, number, pid) = (assignment.instance, assignment.index, running.number());
+    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::written_filters() };
+    let said = write_frame(&mut input, &Frame::Message(&hello))
+        .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
+    if let Err(error) = said {
+        running.end(Instant::now() + Duration::from_secs(1));
+        let status = running.end_status().map_or(String::new(), |status| format!(" ({status})"));
+        return Err(trouble(at, format!("it ended at once{status}: {error}")));
+    }
+    let host = transport.as_ref().map_or("this one", Transport::name);
+    tracing::info!(worker = at + 1, pid, host, instance, number, "a worker has been started");
+    let (group, party) = group.map_or((None, at), |(group, first)| (Some(group), first));
     Ok(PoolMember {
+        group,
+        party,
         running: Mutex::new(running),
-        input,
+        input: Arc::new(Mutex::new(Some(input))),
         instance,
         number,
-        pid,
+        pid: AtomicU32::new(pid),
         transport,
         log,
         clock,
