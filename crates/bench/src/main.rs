@@ -18,6 +18,7 @@ mod reports;
 mod responder;
 mod rounds;
 mod scale;
+mod scale_pool;
 mod stops;
 mod threads;
 mod verdicts;
@@ -35,7 +36,15 @@ fn main() -> Result<()> {
         Some("reports") => return reports::run_all(&arguments[1..]),
         Some("responder") => return responder::run(),
         Some("delays") => return delays::run(),
-        Some("scale") => return scale::run(),
+        Some("scale") => {
+            scale::run()?;
+            return scale_pool::run();
+        }
+        // What the second part of `scale` starts.
+        Some("simulate") => {
+            let operations = arguments.get(1).and_then(|text| text.parse().ok());
+            return scale_pool::simulate(operations.context("expected a number of operations")?);
+        }
         Some("official") => return official::run(&arguments[1..]),
         _ => {}
     }

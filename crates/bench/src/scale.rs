@@ -8,11 +8,11 @@ use dyno_types::Outcome;
 use dyno_types::rng::{Purpose, Stream};
 use std::time::Instant;
 
-const METRICS: usize = 4;
+pub(crate) const METRICS: usize = 4;
 const SECONDS: usize = 20;
 
 /// A second of a worker: so many operations, log-normal around 300 microseconds with a heavy tail.
-fn frame(worker: u64, operations: u64) -> Vec<u8> {
+pub(crate) fn totals(worker: u64, operations: u64) -> Totals {
     let mut draws = Stream::new(7, worker, Purpose::Service);
     let mut interval = ThreadInterval::new(METRICS, Scale::Ns64);
     for number in 0..operations {
@@ -26,8 +26,12 @@ fn frame(worker: u64, operations: u64) -> Vec<u8> {
     }
     let mut totals = Totals::new(METRICS, Scale::Ns64);
     totals.add_interval(&interval);
+    totals
+}
+
+fn frame(worker: u64, operations: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    codec::encode_totals(&totals, &mut bytes);
+    codec::encode_totals(&totals(worker, operations), &mut bytes);
     bytes
 }
 
