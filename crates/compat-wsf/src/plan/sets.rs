@@ -87,7 +87,7 @@ pub enum SeriesError {
         /// The last value before the dots.
         last: f64,
     },
-    /// More than [`VALUES`].
+    /// More values than a set may have.
     #[error("more than {VALUES} values")]
     TooMany,
 }
