@@ -176,7 +176,7 @@ fn chart(all: &[TruthRow]) -> String {
         |row: &TruthRow| CHARTED.iter().find(|(name, _)| *name == row.name).map(|(_, colour)| *colour);
     let shown: Vec<&TruthRow> = all.iter().filter(|row| colour(row).is_some()).collect();
     let most = shown.iter().map(|row| row.said[P999].max(row.truth[P999])).fold(1.0, f64::max);
-    let (mut body, mut y, mut group) = (String::new(), 50.0, None);
+    let (mut body, mut y, mut group) = (String::new(), 64.0, None);
     for row in shown {
         if group != Some(row.disturbance) {
             y += if group.is_some() { 3.0 } else { 0.0 };
@@ -207,7 +207,9 @@ fn chart(all: &[TruthRow]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 790 {height}\" width=\"790\" height=\"{height}\" \
          font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\"><title>p99.9 as each client reports it, beside the \
          truth</title><rect width=\"790\" height=\"{height}\" fill=\"#fff\"/>\n<text x=\"14\" y=\"20\" font-size=\"14\" \
-         font-weight=\"bold\">p99.9 that each client reports of replies whose times are known</text>\n{body}<line x1=\"{LEFT}\" \
+         font-weight=\"bold\">p99.9 that each client reports of replies whose times are known</text>\n<text x=\"14\" \
+         y=\"37\">dyno: service time by the kernel's clock, which it calls the server's share; memtier and YCSB: their only \
+         figure</text>\n{body}<line x1=\"{LEFT}\" \
          y1=\"{}\" x2=\"{LEFT}\" y2=\"{}\" stroke=\"#c00\" stroke-width=\"2\"/><text x=\"198\" y=\"{}\">what the replies \
          really took</text>\n</svg>\n",
         y - 5.0,
