@@ -93,6 +93,17 @@ const EXPERIMENT: &str = "run docs/examples/users.yaml --set users=[1,2] --set d
 pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
     vec![
         ("README.md", readme()),
+        (
+            "docs/README.md",
+            vec![
+                short("run"),
+                here("run --rate 5k --require 'p99(read) < 5ms'")
+                    .instead("p99(read) < 5ms", "p99(read) < 5s")
+                    .more("--records 2000 --duration 1s")
+                    .load(),
+                there("serve", "serve.rs", "runs_are_listed_opened_and_compared_and_nothing_else_is_given_away"),
+            ],
+        ),
         ("docs/bexhoma.md", bexhoma()),
         ("docs/ci.md", ci()),
         ("docs/clusters.md", clusters()),
