@@ -60,6 +60,7 @@ fn values_by_their_names() {
         ("target", "redis:hunter2@h", "redis:***@h"),
         // A file's name and a query are no logins; a secret of the query stays one.
         ("target", "sqlite:/x@y.db", "sqlite:/x@y.db"),
+        ("target", "sqlite:x@y.db?password=hunter2", "sqlite:x@y.db?password=***"),
         ("target", "sqlite:/a/x@y.db?journal=wal", "sqlite:/a/x@y.db?journal=wal"),
         ("target", "null:?stall=1s@10s", "null:?stall=1s@10s"),
         ("target", "sim:?password=hunter2&stall=1s@10s", "sim:?password=***&stall=1s@10s"),

@@ -142,13 +142,17 @@ fn mask_pairs(text: &str) -> String {
     out
 }
 
+/// Schemes of stores in this process: what follows is a file's path, which has no login.
+const EMBEDDED: [&str; 6] = ["sqlite", "redb", "fjall", "lmdb", "rocksdb", "wiredtiger"];
+
 /// Hides the login in what is meant as a URI and is none, such as `redis:me:secret@host` or `me:secret@host`: all between its
 /// beginning and its last `@`, but for a user's name. Behind a `/` a word without `:` is no more than a user's name, or a part
 /// of a file's; what follows a bare `?` is a query.
 fn mask_login(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_alphanumeric() || c == '+');
     let login = begin.trim_start_matches([':', '/', '\\']);
-    if text.contains("://") || login.len() == begin.len() {
+    let is_embedded = EMBEDDED.contains(&text[..text.len() - begin.len()].trim_start());
+    if text.contains("://") || login.len() == begin.len() || is_embedded {
         return text.to_owned();
     }
     // A password that holds a bare '?' hides more rather than less.
