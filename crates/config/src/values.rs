@@ -3,7 +3,8 @@
 //! Each is read from a number or a text, written back as it was meant, and described in the JSON Schema with its unit.
 
 use dyno_types::units::{
-    parse_bytes, parse_cores, parse_count, parse_duration_ns, parse_rate, written_cores, written_duration,
+    parse_bytes, parse_cores, parse_count, parse_duration_ns, parse_number, parse_rate, parse_share,
+    written_cores, written_duration,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
@@ -125,6 +126,47 @@ quantity!(
 );
 
 quantity!(
+    /// A number such as `0.5`, `2000` or `2k`.
+    Number(f64),
+    |text| parse_number(text).ok(),
+    |number| number.to_string(),
+    "number",
+    "a number, such as 2000 or 2k"
+);
+
+quantity!(
+    /// A share such as `0.02` or `2%`.
+    Share(f64),
+    |text| parse_share(text).ok(),
+    |share| share.to_string(),
+    "share",
+    "a number, such as 0.02 or 2%"
+);
+
+/// Reads a [`Count`] into a field that is a plain number.
+pub(crate) fn read_count<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
+    let Count(n) = Count::deserialize(deserializer)?;
+    T::try_from(n).map_err(|_| D::Error::custom(format!("{n}: expected a smaller number")))
+}
+
+/// Reads a [`Number`] into a field that is a plain number.
+pub(crate) fn read_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Number::deserialize(deserializer).map(|Number(n)| n)
+}
+
+/// The same of one that may be absent.
+pub(crate) fn read_number_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    Ok(Option::<Number>::deserialize(deserializer)?.map(|Number(n)| n))
+}
+
+/// Reads a [`Share`] into a field that is a plain number.
+pub(crate) fn read_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Share::deserialize(deserializer).map(|Share(n)| n)
+}
+
+quantity!(
     /// Numbers of cores or of memory nodes, such as `0-3,8`.
     Cores(Vec<usize>),
     parse_cores,
@@ -181,6 +223,11 @@ mod tests {
         assert_eq!(serde_json::from_value::<PerSecond>(0.5.into()).unwrap(), PerSecond(0.5));
         assert_eq!(serde_json::from_value::<Span>(30.into()).unwrap(), Span(30_000_000_000));
         assert_eq!(serde_json::from_value::<Cores>(2.into()).unwrap(), Cores(vec![2]));
+        for (text, number) in [("2k", 2_000.0), ("0.5", 0.5), ("-3", -3.0), ("1e3", 1_000.0)] {
+            assert_eq!(serde_json::from_value::<Number>(text.into()).unwrap(), Number(number));
+        }
+        assert_eq!(serde_json::from_value::<Share>("2%".into()).unwrap(), Share(0.02));
+        assert_eq!(serde_json::from_value::<Share>(0.02.into()).unwrap(), Share(0.02));
     }
 
     #[test]
@@ -189,6 +236,9 @@ mod tests {
         assert!(wrong.contains("\"many\"") && wrong.contains("512MiB"), "{wrong}");
         assert!(serde_json::from_value::<Cores>("3-1".into()).is_err());
         assert!(serde_json::from_value::<Count>((-1).into()).is_err());
+        assert!(serde_json::from_value::<Number>("6x".into()).is_err());
+        assert!(serde_json::from_value::<Share>("2k".into()).is_err());
+        assert!(serde_json::from_value::<Share>((-0.1).into()).is_err());
         assert!(serde_json::from_value::<Span>(true.into()).is_err());
         assert!(serde_json::from_value::<Shift>("--1s".into()).is_err());
     }

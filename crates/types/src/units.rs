@@ -68,6 +68,23 @@ pub fn parse_count(text: &str) -> Result<u64, BadUnit> {
     if n.fract() == 0.0 && n < 2f64.powi(63) { Ok(n as u64) } else { Err(bad()) }
 }
 
+/// Reads a number such as `0.5`, `-3`, `2000`, `2k` or `2.5M`.
+pub fn parse_number(text: &str) -> Result<f64, BadUnit> {
+    let plain = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    plain.map_or_else(|| parse_count(text).map(|count| count as f64), Ok)
+}
+
+/// Reads a share such as `0.02` or `2%`.
+pub fn parse_share(text: &str) -> Result<f64, BadUnit> {
+    let (number, scale) = text.trim().strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().ok().map(|number| number / scale);
+    share.filter(|share| share.is_finite() && *share >= 0.0).ok_or_else(|| BadUnit {
+        text: text.to_owned(),
+        what: "a share",
+        expected: "a number, or a percentage such as 2%",
+    })
+}
+
 /// Reads a size such as `4096`, `512MiB`, `8GiB`, `10 GB`: `k`, `M`, `G`, `T` (also with `B`) are powers of 1000, `Ki`,
 /// `Mi`, `Gi`, `Ti` of 1024.
 pub fn parse_bytes(text: &str) -> Result<u64, BadUnit> {

@@ -4,6 +4,9 @@ use crate::experiment::factors;
 use crate::experiment::spec::Experiment;
 use crate::tree::{Node, TreeError};
 
+/// Begins the origin of a value that a strategy has set.
+pub(super) const SET_BY_STRATEGY: &str = "strategy ";
+
 /// One cell of the matrix.
 #[derive(Clone, Debug)]
 pub struct MatrixCell {
@@ -28,7 +31,10 @@ impl MatrixCell {
         }
         let mut tree = self.unfilled.clone();
         for (key, value) in sets {
-            tree.set_path(factors::full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
+            tree.set_path(
+                factors::full_path(key),
+                Node::from_option(&format!("{key}={value}"), SET_BY_STRATEGY.trim_end()),
+            );
         }
         let shown = shown(&tree)?;
         factors::fill_in(&mut tree)?;

@@ -5,7 +5,7 @@
 use crate::experiment::series::{SERIES, series};
 use crate::tree::{Node, Origin, TreeError, Value};
 use dyno_types::secret::mask_value;
-use dyno_types::units::parse_count;
+use dyno_types::units::parse_number;
 
 /// Short names of keys that are varied often.
 pub const ALIASES: [(&str, &str); 10] = [
@@ -241,12 +241,12 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
         Some((Value::Int(n), _)) => Ok(Some(*n as f64)),
         Some((Value::Float(n), _)) => Ok(Some(*n)),
         Some((value, at)) => {
-            let count = if let Value::Text(text) = value { parse_count(text).ok() } else { None };
+            let number = if let Value::Text(text) = value { parse_number(text).ok() } else { None };
             let wrong = || {
                 let words = format!("{:?}: expected a number, such as 2000 or 2k", at.to_label());
                 at.error_at(&format!("{path}.{key}"), words)
             };
-            count.map(|count| Some(count as f64)).ok_or_else(wrong)
+            number.map(Some).ok_or_else(wrong)
         }
     };
     let need = |key: &str, value: Option<f64>| {

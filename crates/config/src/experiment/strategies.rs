@@ -2,7 +2,9 @@
 
 use crate::experiment::series::{SERIES, series};
 use crate::server::Setting;
-use crate::values::PerSecond;
+use crate::values::{
+    Count, Number, PerSecond, Share, read_count, read_number, read_number_if_any, read_share,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,12 +28,20 @@ pub enum Strategy {
 #[serde(deny_unknown_fields, default)]
 pub struct Ladder {
     /// First number of users. Default: 1. Unit: users.
+    #[serde(deserialize_with = "read_count")]
+    #[schemars(with = "Count")]
     pub from: usize,
     /// Last number of users. Default: 1024. Unit: users.
+    #[serde(deserialize_with = "read_count")]
+    #[schemars(with = "Count")]
     pub to: usize,
     /// Growth from step to step. Default: 2. Unit: factor.
+    #[serde(deserialize_with = "read_number")]
+    #[schemars(with = "Number")]
     pub times: f64,
     /// The ladder ends when two steps in a row add less than this to the best throughput. Default: 0.02. Unit: share.
+    #[serde(deserialize_with = "read_share")]
+    #[schemars(with = "Share")]
     pub gain: f64,
 }
 
@@ -54,7 +64,8 @@ pub struct HighestRate {
     #[serde(default = "last_rate")]
     pub to: PerSecond,
     /// The search ends when it knows the rate this well. Default: 0.05. Unit: share.
-    #[serde(default = "precision")]
+    #[serde(default = "precision", deserialize_with = "read_share")]
+    #[schemars(with = "Share")]
     pub precision: f64,
 }
 
@@ -75,10 +86,16 @@ fn precision() -> f64 {
 #[serde(deny_unknown_fields, default)]
 pub struct RepeatUntil {
     /// Half width of the 95 % interval of the mean throughput over repetitions. Default: 0.02. Unit: share of the mean.
+    #[serde(deserialize_with = "read_share")]
+    #[schemars(with = "Share")]
     pub half_width: f64,
     /// Fewest repetitions. Default: 3. Unit: runs.
+    #[serde(deserialize_with = "read_count")]
+    #[schemars(with = "Count")]
     pub at_least: u32,
     /// Most repetitions. Default: 30. Unit: runs.
+    #[serde(deserialize_with = "read_count")]
+    #[schemars(with = "Count")]
     pub at_most: u32,
 }
 
@@ -97,17 +114,24 @@ pub enum Levels {
     /// A series, as of a factor.
     Range {
         /// First value.
+        #[serde(deserialize_with = "read_number")]
+        #[schemars(with = "Number")]
         from: f64,
         /// Last value.
+        #[serde(deserialize_with = "read_number")]
+        #[schemars(with = "Number")]
         to: f64,
         /// Distance of an arithmetic series.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "read_number_if_any", skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Number>")]
         step: Option<f64>,
         /// Ratio of a geometric series.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "read_number_if_any", skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Number>")]
         times: Option<f64>,
         /// Number of evenly spaced values.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "read_number_if_any", skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Number>")]
         count: Option<f64>,
     },
 }
@@ -166,10 +190,12 @@ pub struct Tune {
     #[serde(default)]
     pub constraints: Vec<String>,
     /// Configurations that are screened, beside the defaults. Default: 8. Unit: configurations.
-    #[serde(default = "eight")]
+    #[serde(default = "eight", deserialize_with = "read_count")]
+    #[schemars(with = "Count")]
     pub configurations: u32,
     /// Runs that the best and the defaults have at least at the end. Default: 5. Unit: runs.
-    #[serde(default = "five")]
+    #[serde(default = "five", deserialize_with = "read_count")]
+    #[schemars(with = "Count")]
     pub repetitions: u32,
 }
 

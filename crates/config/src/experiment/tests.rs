@@ -255,6 +255,35 @@ fn refusals_name_the_place() {
         "{rate}"
     );
     let workers = |load: u32| {
+    for (strategy, words) in [
+        ("ladder: {from: 0}", "x.yaml:2:27: strategy.ladder.from: 0: expected 1 to "),
+        ("ladder: {from: 8, to: 4}", "x.yaml:2:34: strategy.ladder.to: 4: expected 8 or more, as from says"),
+        ("ladder: {times: 1}", "strategy.ladder.times: 1: expected a factor above 1"),
+        ("ladder: {gain: 2k}", "\"2k\": expected a number, such as 0.02 or 2%"),
+        (
+            "highest_rate: {objectives: [], from: 2k, to: 1k}",
+            "x.yaml:2:57: strategy.highest_rate.to: 1000: expected",
+        ),
+        (
+            "highest_rate: {objectives: [], precision: 0}",
+            "strategy.highest_rate.precision: 0: expected a share",
+        ),
+        ("repeat_until: {at_least: 5, at_most: 4}", "strategy.repeat_until.at_most: 4: expected 5 to "),
+        ("tune: {parameters: {users: [1, 0]}}", "x.yaml:2:43: phases.measure.users: 0: expected 1 or more"),
+        ("tune: {parameters: {users: []}}", "x.yaml:2:39: strategy.tune.parameters.users: an empty list"),
+        (
+            "tune: {parameters: {users: [1]}, configurations: 1}",
+            "x.yaml:2:61: strategy.tune.configurations: 1: expected 2 to ",
+        ),
+    ] {
+        let said = error(&format!("target: 'null:'\nstrategy: {{{strategy}}}\n"));
+        assert!(said.contains(words), "{said}");
+    }
+    let open = error("phases: {measure: {rate: 100}}\nstrategy: {ladder: {}}\n");
+    assert!(
+        open.starts_with("x.yaml:1:26: phases.measure.rate: strategy.ladder searches the users"),
+        "{open}"
+    );
         let phases = format!("phases: {{load: {{workers: {load}}}, measure: {{workers: 1}}}}");
         format!("client: {{workers: 2}}\n{phases}\n")
     };
@@ -278,6 +307,18 @@ fn every_key_of_the_schema_is_described() {
         if let Some(all) = value.get("properties").and_then(|p| p.as_object()) {
             for (key, property) in all {
                 if property.get("description").is_none() {
+#[test]
+fn numbers_of_strategies_are_read_as_elsewhere() {
+    let text = "target: 'null:'\nstrategy: {ladder: {from: 2k, to: \"4k\", times: 1.5, gain: 5%}}\n";
+    let plan = read_plan(text, "x.yaml", &[]).unwrap();
+    let ladder = Ladder { from: 2_000, to: 4_000, times: 1.5, gain: 0.05 };
+    assert_eq!(plan.base.strategy, Some(Strategy::Ladder(ladder)));
+    let text = "target: 'null:'\nstrategy: {tune: {parameters: {users: {from: 1k, to: 2k, count: 2}}}}\n";
+    let plan = read_plan(text, "x.yaml", &[]).unwrap();
+    let Some(Strategy::Tune(tune)) = &plan.base.strategy else { panic!("{:?}", plan.base.strategy) };
+    assert_eq!(tune.parameters["users"].level_values().unwrap(), ["1000", "2000"]);
+}
+
                     missing.push(format!("{path}.{key}"));
                 }
             }
