@@ -194,6 +194,11 @@ mod tests {
                 let plan = read_plan(&text, preset.name, &[])
                     .unwrap_or_else(|e| panic!("{}: {e}\n{text}", preset.name));
                 assert!(plan.base.description.is_some(), "{}", preset.name);
+                // A server of the user's takes the place of the preset's.
+                let own = ["target=redis://db.example:6379".to_owned()];
+                let plan =
+                    read_plan(&text, preset.name, &own).unwrap_or_else(|e| panic!("{}: {e}", preset.name));
+                assert!(plan.cells.iter().all(|cell| cell.spec.server.is_none()), "{}", preset.name);
             }
         }
     }

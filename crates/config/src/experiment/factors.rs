@@ -314,6 +314,29 @@ pub(super) fn is_used(tree: &Node, name: &str) -> bool {
     found
 }
 
+/// For a target that runs already: takes what levels say of a server out of them, and factors that then vary nothing. Returns the
+/// names of these.
+pub(super) fn leave_out_server(factors: &mut Vec<Factor>, tree: &Node) -> Vec<String> {
+    let texts: Vec<Node> = factors
+        .iter()
+        .flat_map(|factor| {
+            factor.levels.iter().flat_map(|level| level.set.iter().map(|(_, node)| node.clone()))
+        })
+        .collect();
+    let is_used = |name: &str| texts.iter().chain([tree]).any(|node| is_used(node, name));
+    let says_nothing = |key: &str| {
+        let unused = key.strip_prefix("variables.").is_some_and(|name| !is_used(name));
+        unused || key == "server" || key.starts_with("server.")
+    };
+    for level in factors.iter_mut().flat_map(|factor| &mut factor.levels) {
+        level.set.retain(|(key, _)| !says_nothing(key));
+    }
+    let varies = |factor: &Factor| factor.levels.iter().any(|level| !level.set.is_empty());
+    let gone = factors.iter().filter(|factor| !varies(factor)).map(|factor| factor.name.clone()).collect();
+    factors.retain(varies);
+    gone
+}
+
 /// Levels that a cell must have.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(Vec<(String, Vec<String>)>);
@@ -335,7 +358,12 @@ impl Filter {
             let Some(factor) = factors.iter().find(|factor| factor.name == *name) else {
                 let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
                 let hint = dyno_types::suggest::hint(name, names.iter().copied());
-                let text = format!("{name:?} is no factor{hint}; factors: {}", names.join(", "));
+                let known = if names.is_empty() {
+                    "there is none".into()
+                } else {
+                    format!("factors: {}", names.join(", "))
+                };
+                let text = format!("{name:?} is no factor{hint}; {known}");
                 return Err(value.error_at(path, text));
             };
             let labels: Vec<String> = match value.items() {

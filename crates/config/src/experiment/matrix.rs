@@ -17,6 +17,8 @@ pub struct ExperimentPlan {
     pub base: Experiment,
     /// Factors that are varied.
     pub factors: Vec<Factor>,
+    /// Factors that vary nothing, because the target that `--set` names runs already.
+    pub left_out: Vec<String>,
     /// The matrix.
     pub cells: Vec<MatrixCell>,
     /// Runs in their order.
@@ -32,11 +34,12 @@ pub fn read_plan(text: &str, path: &str, sets: &[String]) -> Result<ExperimentPl
     let mut given = SetChanges {
         last: Vec::new(),
         written: tree.get("factors").map(factors::labels).unwrap_or_default(),
+        takes_server: false,
     };
     for set in sets {
         given.last.extend(apply(&mut tree, set)?);
     }
-    replace_other_place(&mut tree, sets);
+    given.takes_server = replace_other_place(&mut tree, sets);
     tree.remember_secrets();
     let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
     plan_of(tree, stem, &given)
@@ -72,15 +75,33 @@ fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError
     Ok(Some((whole, node)))
 }
 
-/// A target that `--set` names takes the place of the file's server, and the other way round: a file has one of both.
-fn replace_other_place(tree: &mut Node, sets: &[String]) {
+/// A target that `--set` names takes the place of the file's server with all that is said of it, and the other way round: a
+/// file has one of both. Returns whether a target was named.
+fn replace_other_place(tree: &mut Node, sets: &[String]) -> bool {
     let is_set = |key: &str| sets.iter().any(|set| set.split(['=', '.']).next() == Some(key));
-    for (named, other) in [("target", "server"), ("server", "target")] {
-        let given = tree.get(named).is_some_and(|node| node.value != Value::Null);
-        if given && is_set(named) && !is_set(other) {
-            tree.take_key(other);
+    let given = |key: &str| is_set(key) && tree.get(key).is_some_and(|node| node.value != Value::Null);
+    let (target, server) = (given("target"), given("server"));
+    if target && !is_set("server") {
+        for key in ["server", "server_lifetime"].into_iter().filter(|key| !is_set(key)) {
+            tree.take_key(key);
         }
+        return true;
     }
+    if server && !is_set("target") {
+        tree.take_key("target");
+    }
+    false
+}
+
+/// A list without the items that speak of factors that are left out, in themselves or below the key `within`.
+fn without_factors(mut list: Node, within: Option<&str>, left_out: &[String]) -> Node {
+    if let Value::List(all) = &mut list.value {
+        all.retain(|one| {
+            let said = within.map_or(Some(one), |key| one.get(key));
+            !left_out.iter().any(|factor| said.is_some_and(|said| said.get(factor).is_some()))
+        });
+    }
+    list
 }
 
 /// Changes that `--set` has made to factors.
@@ -89,6 +110,8 @@ struct SetChanges {
     last: Vec<(String, Node)>,
     /// Labels of the levels before.
     written: Vec<(String, Vec<String>)>,
+    /// A target took the place of the server.
+    takes_server: bool,
 }
 
 fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentPlan, TreeError> {
@@ -96,15 +119,17 @@ fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentP
         Some(node) => factors::read(&node)?,
         None => Vec::new(),
     };
+    let left_out =
+        if given.takes_server { factors::leave_out_server(&mut factors, &tree) } else { Vec::new() };
     for factor in &mut factors {
         factor.levels.iter_mut().for_each(|level| level.give(&given.last));
         let before = given.written.iter().find(|(name, _)| *name == factor.name);
         factor.gone = before.map_or(Vec::new(), |(_, labels)| labels.clone());
     }
-    let excluded = tree.take_key("exclude");
+    let excluded = tree.take_key("exclude").map(|node| without_factors(node, None, &left_out));
     let exclude = excluded.as_ref().map_or(Ok(Vec::new()), |node| Filter::read_all(node, &factors))?;
-    let overrides =
-        tree.take_key("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
+    let overrides = tree.take_key("overrides").map(|node| without_factors(node, Some("when"), &left_out));
+    let overrides = overrides.map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
     let mut cells = Vec::new();
     let combinations = factors::product(&factors, RUNS);
     for levels in combinations.ok_or_else(|| tree.error_at("factors", format!("more than {RUNS} cells")))? {
@@ -149,6 +174,7 @@ fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentP
         name: base.name.clone().unwrap_or_else(|| stem.to_owned()),
         base,
         factors,
+        left_out,
         cells,
         runs,
     })

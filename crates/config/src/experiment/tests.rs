@@ -75,6 +75,14 @@ fn a_target_takes_the_place_of_a_server_and_a_server_that_of_a_target() {
     assert_eq!(of(target, &["server.kind=redis"]), Ok((None, true)));
     assert_eq!(of(server, &["target=null"]), Ok((None, true)));
     assert_eq!(of(server, &["server.kind=valkey"]), Ok((None, true)));
+    let factors = "factors:\n  log:\n  - {label: a, server.options.appendonly: 'no'}\n  \
+                   - {label: b, server.options.appendonly: 'yes'}\n  \
+                   users: [1, 2]\n";
+    let set = ["target=redis://b".to_owned()];
+    let plan =
+        read_plan(&format!("server: {{kind: redis}}\nserver_lifetime: shared\n{factors}"), "x.yaml", &set);
+    let plan = plan.unwrap();
+    assert_eq!((plan.cells.len(), plan.left_out), (2, vec!["log".to_owned()]));
     // Both in one place are a contradiction.
     let both = of(server, &["target=redis://b", "server.kind=redis"]);
     assert!(both.as_ref().is_err_and(|why| why.contains("remove target or server")), "{both:?}");
@@ -247,14 +255,6 @@ fn refusals_name_the_place() {
         assert!(said.contains(words), "{said}");
     }
     assert!(error("phases: {warmup: {users: 2}}\n").contains("duration"));
-    let twice = error("strategy: {ladder: {}}\nfactors: {users: [1, 2]}\n");
-    assert!(twice.starts_with("x.yaml:2:") && twice.contains("is what strategy.ladder searches"), "{twice}");
-    let rate = error("strategy: {highest_rate: {objectives: []}}\nfactors: {test: [{rate: 5, label: a}]}\n");
-    assert!(
-        rate.contains("factors.test: phases.measure.rate is what strategy.highest_rate searches"),
-        "{rate}"
-    );
-    let workers = |load: u32| {
     for (strategy, words) in [
         ("ladder: {from: 0}", "x.yaml:2:27: strategy.ladder.from: 0: expected 1 to "),
         ("ladder: {from: 8, to: 4}", "x.yaml:2:34: strategy.ladder.to: 4: expected 8 or more, as from says"),
@@ -284,6 +284,14 @@ fn refusals_name_the_place() {
         open.starts_with("x.yaml:1:26: phases.measure.rate: strategy.ladder searches the users"),
         "{open}"
     );
+    let twice = error("strategy: {ladder: {}}\nfactors: {users: [1, 2]}\n");
+    assert!(twice.starts_with("x.yaml:2:") && twice.contains("is what strategy.ladder searches"), "{twice}");
+    let rate = error("strategy: {highest_rate: {objectives: []}}\nfactors: {test: [{rate: 5, label: a}]}\n");
+    assert!(
+        rate.contains("factors.test: phases.measure.rate is what strategy.highest_rate searches"),
+        "{rate}"
+    );
+    let workers = |load: u32| {
         let phases = format!("phases: {{load: {{workers: {load}}}, measure: {{workers: 1}}}}");
         format!("client: {{workers: 2}}\n{phases}\n")
     };
@@ -300,14 +308,6 @@ fn refusals_name_the_place() {
 }
 
 #[test]
-fn every_key_of_the_schema_is_described() {
-    let schema: serde_json::Value = serde_json::from_str(&json_schema_text()).unwrap();
-    let mut missing = Vec::new();
-    fn walk(path: &str, value: &serde_json::Value, missing: &mut Vec<String>) {
-        if let Some(all) = value.get("properties").and_then(|p| p.as_object()) {
-            for (key, property) in all {
-                if property.get("description").is_none() {
-#[test]
 fn numbers_of_strategies_are_read_as_elsewhere() {
     let text = "target: 'null:'\nstrategy: {ladder: {from: 2k, to: \"4k\", times: 1.5, gain: 5%}}\n";
     let plan = read_plan(text, "x.yaml", &[]).unwrap();
@@ -319,6 +319,14 @@ fn numbers_of_strategies_are_read_as_elsewhere() {
     assert_eq!(tune.parameters["users"].level_values().unwrap(), ["1000", "2000"]);
 }
 
+#[test]
+fn every_key_of_the_schema_is_described() {
+    let schema: serde_json::Value = serde_json::from_str(&json_schema_text()).unwrap();
+    let mut missing = Vec::new();
+    fn walk(path: &str, value: &serde_json::Value, missing: &mut Vec<String>) {
+        if let Some(all) = value.get("properties").and_then(|p| p.as_object()) {
+            for (key, property) in all {
+                if property.get("description").is_none() {
                     missing.push(format!("{path}.{key}"));
                 }
             }
