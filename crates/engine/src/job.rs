@@ -5,7 +5,7 @@ use crate::net::monotonic_ns;
 use dyno_record::Scale;
 use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, DRAIN_NS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw_at, unit_interval};
-use dyno_types::{RefusalCode, Refused};
+use dyno_types::{Outcome, RefusalCode, Refused};
 use dyno_workload::{Frontier, Workload};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -422,6 +422,7 @@ pub struct Control {
     level: AtomicU8,
     late_ns: AtomicU64,
     on_begin: Mutex<Option<OnBegin>>,
+    errors: Mutex<Vec<(Outcome, String)>>,
     above: Option<Arc<Control>>,
 }
 
@@ -445,6 +446,19 @@ impl Control {
     /// Returns how long after the epoch the last load thread of what this controls began, nanoseconds.
     pub fn begun_late_ns(&self) -> u64 {
         self.late_ns.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the first text of a class of errors, for a view of a run that goes on.
+    pub(crate) fn note_error(&self, outcome: Outcome, text: &str) {
+        let mut known = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.iter().all(|(other, _)| *other != outcome) {
+            known.push((outcome, text.to_owned()));
+        }
+    }
+
+    /// The first text of each class of errors so far. Errors of workers in other processes are known when a phase has ended.
+    pub fn errors_so_far(&self) -> Vec<(Outcome, String)> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has `tell` called with the wall clock's time of the epoch, a little before it, each time a run that this controls

@@ -56,6 +56,8 @@ pub struct PhaseProgress<'a> {
     pub last: &'a Totals,
     /// True if it was a whole one: the first and the last of a phase need not be.
     pub whole: bool,
+    /// The first text of each class of errors, as far as they are known.
+    pub errors: Vec<(Outcome, String)>,
     /// Metrics that the database reports, where monitors ask it.
     pub server: Option<ServerNow>,
     /// The same in full, and what the kernel says of servers, by source.
@@ -312,6 +314,7 @@ impl<'a> RunSession<'a> {
                 left_s,
                 so_far,
                 last: &second.totals,
+                errors: control.errors_so_far(),
                 whole: is_whole(job, start.as_secs(), second.warmup) && done.is_none_or(|done| done < 1.0),
                 server,
                 said: watch.map(MonitorWatch::latest_snapshots).unwrap_or_default(),

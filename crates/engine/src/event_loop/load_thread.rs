@@ -7,6 +7,7 @@ use super::pool::Connections;
 use crate::net::Net;
 use crate::shared::RunState;
 use dyno_record::Recorder;
+use dyno_types::system_error::without_numbers;
 use dyno_types::{Driver, Outcome};
 use dyno_workload::Hooks;
 use std::sync::Arc;
@@ -52,8 +53,10 @@ pub struct LoadThread<D: Driver, N: Net> {
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Keeps one text per class of error, the first.
     pub(super) fn remember(&mut self, outcome: Outcome, text: &str) {
+        let text = &without_numbers(text);
         if self.errors.iter().all(|(o, _)| *o != outcome) {
-            self.errors.push((outcome, text.to_owned()));
+            self.shared.control.note_error(outcome, text);
+            self.errors.push((outcome, text.to_string()));
         }
     }
 }

@@ -68,6 +68,7 @@ impl Users {
             return ideal_ns;
         }
         if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
+            self.shared.control.note_error(executed.outcome, session.last_error());
             errors.push((executed.outcome, session.last_error().to_owned()));
         }
         let one = Executed { records: 0, ..executed };

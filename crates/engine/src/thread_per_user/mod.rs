@@ -494,6 +494,7 @@ impl Users {
                 continue;
             }
             if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
+                self.shared.control.note_error(executed.outcome, session.last_error());
                 errors.push((executed.outcome, session.last_error().to_owned()));
             }
             if !executed.outcome.is_ok() && whole.is_ok() && workload.spoils(&request, executed.outcome) {

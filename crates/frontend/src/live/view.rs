@@ -6,23 +6,34 @@ use dyno_record::Totals;
 use dyno_record::{Buckets, bucket_high};
 use dyno_session::session::PhaseProgress;
 use dyno_session::watch::seen::ServerNow;
+use dyno_types::Outcome;
 use dyno_types::units::{Rate, ShownLatency, Thousands};
 use std::collections::VecDeque;
 
 /// Seconds that are kept: more than the widest terminal shows.
-const KEPT: usize = 120;
+const KEPT: usize = 400;
 
 /// Columns of names and figures before what is drawn.
 const LEFT: usize = 20;
 
-/// Rows of the distribution.
+/// Rows of the distribution: at least, and where there is room.
 const BINS: usize = 6;
+const MOST_BINS: usize = 11;
 
 /// Thresholds that are shown.
 const THRESHOLDS: usize = 4;
 
 /// Least rows of a terminal that has room for the distribution.
 const ROOM: usize = 20;
+
+/// Rows of a panel at most.
+const PANEL: usize = 8;
+
+/// Kinds of errors that are shown.
+const ERRORS: usize = 3;
+
+/// Rows above and below the view: the bar, the time, and the line on which the cursor stands.
+const AROUND: usize = 3;
 
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -33,6 +44,17 @@ pub fn merged(totals: &Totals) -> Buckets {
         all.merge(&slot.response);
     }
     all
+}
+
+/// The server's share of all successful response times: in the closed loop it is the service time. `None` where it is not known.
+fn server_shares(totals: &Totals, closed: bool) -> Option<Buckets> {
+    let mut all = Buckets::new(totals.slot_scale());
+    match closed {
+        true if totals.turnaround.count() == 0 => return None,
+        true => totals.slots.iter().step_by(2).flatten().for_each(|slot| all.merge(&slot.service)),
+        false => totals.server.iter().flatten().for_each(|share| all.merge(share)),
+    }
+    (all.count() > 0).then_some(all)
 }
 
 /// Data of a phase beside its seconds.
@@ -99,7 +121,8 @@ impl Phase {
         }
     }
 
-    /// Lines of the view, each narrower than the terminal, which has so many columns and rows.
+    /// Lines of the view, each narrower than the terminal, which has so many columns and rows. What is left of its rows is shared
+    /// by the panels of rate and latencies, and the distribution.
     pub fn lines(
         &self,
         p: &PhaseProgress<'_>,
@@ -107,36 +130,63 @@ impl Phase {
         (columns, rows): (usize, usize),
     ) -> String {
         let room = columns.saturating_sub(LEFT + 2);
-        let latest =
-            |kept: &VecDeque<f64>| kept.back().map_or("-".into(), |ns| ShownLatency(*ns as u64).to_string());
-        let drawn = |name: &str, figure: String, kept: &VecDeque<f64>, room: usize| {
-            format!("{name:7}{figure:>11}  {}", sparkline(kept, room))
-        };
-        let due = self.due(p).map_or(String::new(), |due| format!("  due {}/s", Rate(due)));
-        let rate = self.rate(p).or(self.rates.back().copied());
-        let rate = rate.map_or("-".into(), |rate| format!("{}/s", Thousands(rate.round() as u64)));
-        let mut lines = vec![
-            drawn("rate", rate, &self.rates, room.saturating_sub(due.chars().count())) + &due,
-            drawn("p50", latest(&self.medians), &self.medians, room),
-            drawn("p99", latest(&self.tails), &self.tails, room),
-        ];
-        if rows >= ROOM {
-            lines.extend(distribution(&merged(p.so_far), room));
-        }
+        let mut below: Vec<String> = self.shares(p).into_iter().collect();
         let lag = match p.last.lag.count() {
             0 => String::new(),
             _ => format!(", lag p99 {}", ShownLatency(p.last.lag.percentile_ns(99.0))),
         };
-        lines.push(format!(
+        below.push(format!(
             "{} ok, {} failed{lag}",
             Thousands((p.so_far.count_ok() as f64 * self.each).round() as u64),
             Thousands(p.so_far.count_failed()),
         ));
+        below.extend(errors(p, columns));
         if p.phase == "measure" {
-            lines.extend(self.thresholds(p, conditions));
+            below.extend(self.thresholds(p, conditions));
         }
-        lines.extend(p.server.as_ref().map(server));
+        below.extend(p.server.as_ref().map(server));
+        let all = merged(p.so_far);
+        let least_bins = if rows >= ROOM && all.count() > 0 { BINS + 1 } else { 0 };
+        let spare = rows.saturating_sub(AROUND + 3 + below.len() + least_bins);
+        // Of what is left the distribution gets up to five rows, after two panels have three.
+        let bins = BINS + spare.saturating_sub(4).min(MOST_BINS - BINS);
+        let spare = spare - (bins - BINS).min(spare);
+        let (rate_rows, tail_rows) = (1 + spare.div_ceil(2), 1 + spare / 2);
+        let mut lines = self.panels(p, room, rate_rows.min(PANEL), tail_rows.min(PANEL));
+        if least_bins > 0 {
+            lines.extend(distribution(&all, room, bins));
+        }
+        lines.extend(below);
         lines.join("\n")
+    }
+
+    /// Rate, p50 and p99 of the last seconds; rate and p99 with so many rows.
+    fn panels(&self, p: &PhaseProgress<'_>, room: usize, rate_rows: usize, tail_rows: usize) -> Vec<String> {
+        let latest =
+            |kept: &VecDeque<f64>| kept.back().map_or("-".into(), |ns| ShownLatency(*ns as u64).to_string());
+        let latency = |ns: f64| ShownLatency(ns as u64).to_string();
+        let due = self.due(p).map_or(String::new(), |due| format!("  due {}/s", Rate(due)));
+        let rate = self.rate(p).or(self.rates.back().copied());
+        let rate = rate.map_or("-".into(), |rate| format!("{}/s", Thousands(rate.round() as u64)));
+        let per_s = |rate: f64| format!("{}/s", Thousands(rate.round() as u64));
+        let width = room.saturating_sub(due.chars().count());
+        let mut lines = panel("rate", &rate, &self.rates, (width, rate_rows), per_s);
+        lines[0] += &due;
+        lines.extend(panel("p50", &latest(&self.medians), &self.medians, (room, 1), latency));
+        lines.extend(panel("p99", &latest(&self.tails), &self.tails, (room, tail_rows), latency));
+        lines
+    }
+
+    /// The server's and the client's share of the last second's percentiles.
+    fn shares(&self, p: &PhaseProgress<'_>) -> Option<String> {
+        let closed = !matches!(self.pacing, Some(Pacing::Open { .. }));
+        let (all, server) = (merged(p.last), server_shares(p.last, closed)?);
+        let share = |percentile: f64| {
+            let (all, server) = (all.percentile_ns(percentile), server.percentile_ns(percentile));
+            let client = all.saturating_sub(server);
+            format!("p{percentile} server {} client {}", ShownLatency(server), ShownLatency(client))
+        };
+        Some(format!("shares  {}, {}", share(50.0), share(99.0)))
     }
 
     /// Thresholds by what has been measured so far.
@@ -164,33 +214,78 @@ impl Phase {
     }
 }
 
-/// The last values as bars from zero to the highest of them.
-fn sparkline(values: &VecDeque<f64>, width: usize) -> String {
-    let shown = values.iter().skip(values.len().saturating_sub(width));
-    let most = shown.clone().fold(0.0_f64, |most, value| most.max(*value));
-    let bar = |value: &f64| EIGHTHS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1];
-    if most > 0.0 { shown.map(bar).collect() } else { String::new() }
+/// Name, figure and bars of the last values, with the highest of them beside the second row.
+fn panel(
+    name: &str,
+    figure: &str,
+    values: &VecDeque<f64>,
+    (width, rows): (usize, usize),
+    written: impl Fn(f64) -> String,
+) -> Vec<String> {
+    let (bars, most) = bars(values, width, rows);
+    let left = |row: usize| match row {
+        0 => format!("{name:7}{figure:>11}"),
+        1 if most > 0.0 => format!("{:>18}", format!("top {}", written(most))),
+        _ => " ".repeat(18),
+    };
+    bars.into_iter().enumerate().map(|(row, bar)| format!("{}  {bar}", left(row))).collect()
+}
+
+/// The last values as bars from zero to the highest of them, which is returned too, in so many rows from the top.
+fn bars(values: &VecDeque<f64>, width: usize, rows: usize) -> (Vec<String>, f64) {
+    let shown = || values.iter().skip(values.len().saturating_sub(width));
+    let most = shown().fold(0.0_f64, |most, value| most.max(*value));
+    let bar = |value: f64, row: usize| {
+        let below = (rows - 1 - row) * 8;
+        let eighths = if most > 0.0 { (value / most * (rows * 8) as f64).ceil() as usize } else { 0 };
+        match eighths.saturating_sub(below).min(8) {
+            // The last row shows that there was a second.
+            0 if row + 1 == rows && most > 0.0 => EIGHTHS[0],
+            0 => ' ',
+            some => EIGHTHS[some - 1],
+        }
+    };
+    let line = |row: usize| shown().map(|value| bar(*value, row)).collect::<String>().trim_end().to_owned();
+    ((0..rows).map(line).collect(), most)
+}
+
+/// Failures so far by outcome, the most first, each with the first text of its kind.
+fn errors(p: &PhaseProgress<'_>, columns: usize) -> Vec<String> {
+    let counts = Outcome::ALL.into_iter().map(|outcome| (outcome, p.so_far.ended[outcome as usize]));
+    let mut all: Vec<(Outcome, u64)> =
+        counts.filter(|(outcome, count)| *outcome != Outcome::Ok && *count > 0).collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let line = |(outcome, count): &(Outcome, u64)| {
+        let text = p.errors.iter().find(|(known, text)| known == outcome && !text.is_empty());
+        let text = text.map_or(String::new(), |(_, text)| format!(": {}", text.replace('\n', " ")));
+        let line = format!("  {} {}{text}", outcome.name(), Thousands(*count));
+        match line.chars().count() < columns {
+            true => line,
+            false => line.chars().take(columns.saturating_sub(2)).chain(['…']).collect(),
+        }
+    };
+    all.iter().take(ERRORS).map(line).collect()
 }
 
 /// The distribution of response times: an upper end, a bar and a share a row, ends spaced evenly by their logarithms.
-fn distribution(all: &Buckets, room: usize) -> Vec<String> {
+fn distribution(all: &Buckets, room: usize, bins: usize) -> Vec<String> {
     let count = all.count();
     if count == 0 {
         return Vec::new();
     }
     let unit = all.bucket_scale().unit_ns();
     let (low, high) = (all.percentile_ns(1.0).max(1) as f64, all.percentile_ns(99.9).max(2) as f64);
-    let end = |bin: usize| low * (high / low).powf((bin + 1) as f64 / BINS as f64);
-    let mut counts = [0_u64; BINS + 1];
+    let end = |bin: usize| low * (high / low).powf((bin + 1) as f64 / bins as f64);
+    let mut counts = vec![0_u64; bins + 1];
     for (bucket, count) in all.iter() {
         let ns = (bucket_high(bucket) * unit) as f64;
-        let bin = (0..BINS).find(|bin| ns <= end(*bin)).unwrap_or(BINS);
+        let bin = (0..bins).find(|bin| ns <= end(*bin)).unwrap_or(bins);
         counts[bin] += count;
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     let row = |bin: usize| {
         let name = match bin {
-            BINS => format!("> {}", ShownLatency(end(BINS - 1) as u64)),
+            last if last == bins => format!("> {}", ShownLatency(end(bins - 1) as u64)),
             bin => format!("<= {}", ShownLatency(end(bin) as u64)),
         };
         // The share stands behind the bar.
@@ -198,7 +293,7 @@ fn distribution(all: &Buckets, room: usize) -> Vec<String> {
         let bar = "█".repeat((counts[bin] as f64 / most * width).round() as usize);
         format!("{name:>18}  {bar} {:.1} %", counts[bin] as f64 * 100.0 / count as f64)
     };
-    (0..=BINS).map(row).collect()
+    (0..=bins).map(row).collect()
 }
 
 /// The database's own figures, on one line.
@@ -215,26 +310,80 @@ fn server(now: &ServerNow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::Scale;
+    use dyno_engine::arrivals::{Process, Profile};
+    use dyno_record::{Scale, ThreadInterval};
 
     #[test]
     fn bars_end_at_the_highest_value() {
         let values: VecDeque<f64> = [0.0, 1.0, 4.0, 8.0].into();
-        assert_eq!(sparkline(&values, 10), "▁▁▄█");
-        assert_eq!(sparkline(&values, 2), "▄█");
-        assert_eq!(sparkline(&VecDeque::from([0.0]), 10), "");
+        let one = |values: &VecDeque<f64>, width| bars(values, width, 1).0;
+        assert_eq!(one(&values, 10), ["▁▁▄█"]);
+        assert_eq!(one(&values, 2), ["▄█"]);
+        assert_eq!(one(&VecDeque::from([0.0]), 10), [""]);
+        assert_eq!(bars(&values, 10, 2), (vec!["   █".to_owned(), "▁▂██".to_owned()], 8.0));
+        let panel = panel("rate", "8/s", &values, (10, 2), |most| most.to_string());
+        assert_eq!(panel, ["rate           8/s     █".to_owned(), "             top 8  ▁▂██".to_owned()]);
+    }
+
+    #[test]
+    fn the_view_fills_the_window_and_no_more() {
+        let (mut so_far, mut last) = (Totals::new(1, Scale::Ns64), Totals::new(1, Scale::Ns64));
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
+        (1..=1_000_u64).for_each(|n| interval.record_ended(0, Outcome::Ok, n * 1_000, n * 2_000));
+        (1..=1_000_u64).for_each(|n| interval.record_server(0, n * 1_000));
+        interval.ended[Outcome::Ok as usize] = 1_000;
+        interval.ended[Outcome::TimedOut as usize] = 3;
+        last.add_interval(&interval);
+        so_far.add_interval(&interval);
+        let profile = Profile::Constant { rate: 1_000.0 };
+        let mut phase = Phase {
+            metrics: vec!["READ".into()],
+            each: 1.0,
+            pacing: Some(Pacing::Open { profile, process: Process::Poisson }),
+            ..Phase::default()
+        };
+        let p = PhaseProgress {
+            phase: "measure",
+            elapsed_s: 5.0,
+            done: None,
+            left_s: None,
+            so_far: &so_far,
+            last: &last,
+            whole: true,
+            errors: vec![(Outcome::TimedOut, "no reply\nwithin 1 s".into())],
+            server: None,
+            said: Vec::new(),
+        };
+        (0..200).for_each(|_| phase.take(&p));
+        for (columns, rows) in [(80, 24), (120, 40), (60, 12)] {
+            let text = phase.lines(&p, &[], (columns, rows));
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest < columns.max(80), "{columns}: {text}");
+            let count = text.lines().count();
+            assert!(
+                count <= rows.max(12) - AROUND && (rows < ROOM || count + 6 >= rows.min(38)),
+                "{rows}: {text}"
+            );
+        }
+        let text = phase.lines(&p, &[], (80, 24));
+        // Half of each time is the server's.
+        assert!(
+            text.contains("shares  p50 server 500 µs client 500 µs, p99 server 990 µs client 990 µs"),
+            "{text}"
+        );
+        assert!(text.contains("  timed_out 3: no reply within 1 s"), "{text}");
     }
 
     #[test]
     fn the_distribution_adds_up_and_fits() {
         let mut all = Buckets::new(Scale::Ns64);
         (1..=1_000_u64).for_each(|n| all.record(n * 1_000));
-        let rows = distribution(&all, 38);
+        let rows = distribution(&all, 38, BINS);
         assert_eq!(rows.len(), BINS + 1);
         assert!(rows.iter().all(|row| row.chars().count() < 60), "{rows:#?}");
         let share = |row: &String| row.rsplit(' ').nth(1).unwrap().parse::<f64>().unwrap();
         let sum: f64 = rows.iter().map(share).sum();
         assert!((sum - 100.0).abs() < 0.5, "{rows:#?}");
-        assert!(distribution(&Buckets::new(Scale::Ns64), 38).is_empty());
+        assert!(distribution(&Buckets::new(Scale::Ns64), 38, BINS).is_empty());
     }
 }
