@@ -16,6 +16,8 @@ pub enum SchemaOf {
     Summary,
     /// Experiment files
     Experiment,
+    /// Files of documents and operations of one's own
+    Documents,
 }
 
 /// `dyno schema`.

@@ -153,6 +153,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     terminal::out(match args.of {
         SchemaOf::Summary => include_str!("../../../docs/schema/summary.schema.json"),
         SchemaOf::Experiment => include_str!("../../../docs/schema/experiment.schema.json"),
+        SchemaOf::Documents => include_str!("../../../docs/schema/documents.schema.json"),
     });
     Ok(Exit::Ok)
 }

@@ -28,6 +28,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     let schemas = [
         ("summary", dyno_rundir::schema::summary_schema()),
         ("experiment", dyno_config::experiment::json_schema_text()),
+        ("documents", dyno_config::template::documents_schema_text()),
     ];
     let schemas =
         schemas.map(|(name, text)| (PathBuf::from(format!("docs/schema/{name}.schema.json")), text));

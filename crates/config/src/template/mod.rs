@@ -9,7 +9,10 @@
 
 pub mod fields;
 pub mod operations;
+mod schema;
 pub mod values;
+
+pub use schema::documents_schema_text;
 
 use crate::template::fields::{Bad, Fields, bad, count, whole};
 use crate::template::values::CollectionNames;

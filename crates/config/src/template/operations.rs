@@ -10,20 +10,26 @@ use dyno_types::document::{
 };
 use dyno_workload::template::{OperationKind, OperationStep, TemplateOperation, ValueTemplate};
 
-/// Verbs of operations: each is the key that names its operation's collection.
-const VERBS: [&str; 11] = [
-    "findOne",
-    "find",
-    "distinct",
-    "sum",
-    "aggregate",
-    "insert",
-    "update",
-    "updateMany",
-    "delete",
-    "deleteMany",
-    "findAndModify",
+/// Verbs of operations, each the key that names its operation's collection, and the keys that may stand beside it.
+pub(super) const VERBS: [(&str, &[&str]); 11] = [
+    ("findOne", &["filter", "projection", "sort"]),
+    ("find", &["filter", "projection", "sort", "limit"]),
+    ("distinct", &["field", "filter"]),
+    ("sum", &["field", "filter"]),
+    ("aggregate", &["pipeline"]),
+    ("insert", &["documents"]),
+    ("update", &["filter", "change", "upsert"]),
+    ("updateMany", &["filter", "change", "upsert"]),
+    ("delete", &["filter"]),
+    ("deleteMany", &["filter"]),
+    ("findAndModify", &["filter", "change", "projection", "sort", "upsert", "new"]),
 ];
+
+/// Refuses what is left of an operation's keys.
+fn end(fields: Fields<'_>, verb: &str) -> Result<(), Bad> {
+    let beside = VERBS.iter().find(|(known, _)| *known == verb).map_or(&[][..], |(_, keys)| keys);
+    fields.end(&[&["weight", verb], beside].concat())
+}
 
 /// All operations.
 pub(super) fn read(node: &YamlNode, names: &CollectionNames) -> Result<Vec<TemplateOperation>, Bad> {
@@ -78,17 +84,18 @@ fn step(
     node: &YamlNode,
     names: &CollectionNames,
 ) -> Result<OperationStep, Bad> {
+    let verbs = VERBS.map(|(verb, _)| verb);
     let found: Vec<(&str, &YamlNode)> =
-        VERBS.iter().filter_map(|verb| Some((*verb, fields.take_value(verb)?))).collect();
+        verbs.iter().filter_map(|verb| Some((*verb, fields.take_value(verb)?))).collect();
     let [(verb, of)] = found[..] else {
-        return bad(node, format!("{name}: expected exactly one of {}", VERBS.join(", ")));
+        return bad(node, format!("{name}: expected exactly one of {}", verbs.join(", ")));
     };
     let collection = names.find_collection(of, text(of)?)?;
     let mut operands = Operands { names, values: Vec::new() };
     let kind = match verb {
         "insert" => {
             let count = fields.take_value("documents").map_or(Ok(1), |node| whole(node, 1, 100_000))?;
-            fields.end(&["weight", "insert", "documents"])?;
+            end(fields, verb)?;
             OperationKind::Insert(count as u32)
         }
         _ => OperationKind::Action(Box::new(action(verb, fields, node, &mut operands)?)),
@@ -102,59 +109,54 @@ fn action(
     node: &YamlNode,
     operands: &mut Operands<'_>,
 ) -> Result<Action, Bad> {
-    let filter = match (fields.take_value("filter"), verb) {
+    // A pipeline has stages of its own for that.
+    let asked = if verb == "aggregate" { None } else { fields.take_value("filter") };
+    let filter = match (asked, verb) {
         (Some(node), _) => filter(node, operands)?,
         (None, "update" | "delete" | "findAndModify") => {
             return bad(node, "filter is missing: which document is meant");
         }
         (None, _) => DocumentFilter::default(),
     };
-    let (action, known): (Action, &[&str]) = match verb {
+    let action = match verb {
         "find" | "findOne" => {
             let one = verb == "findOne";
             let limit = if one { Some(1) } else { limit(fields.take_value("limit"))? };
             let sort = fields.take_value("sort").map_or(Ok(Vec::new()), orders)?;
             let shown = fields.take_value("projection").map_or(Ok(Projection::default()), projection)?;
-            let find = Action::Find { filter, fields: shown, sort, limit, single_batch: one };
-            (find, &["weight", "find", "findOne", "filter", "projection", "sort", "limit"])
+            Action::Find { filter, fields: shown, sort, limit, single_batch: one }
         }
         "distinct" => {
             let field = text(fields.need_value("field", "whose values")?)?.to_owned();
-            (Action::Distinct { filter, field }, &["weight", "distinct", "field", "filter"])
+            Action::Distinct { filter, field }
         }
         "sum" => {
             let field = text(fields.need_value("field", "what is added up")?)?.to_owned();
-            (Action::Sum { filter, field, result: "sum".into() }, &["weight", "sum", "field", "filter"])
+            Action::Sum { filter, field, result: "sum".into() }
         }
         "aggregate" => {
             let pipeline = pipeline(fields.need_value("pipeline", "a list of stages")?, operands)?;
-            (Action::Aggregate { pipeline }, &["weight", "aggregate", "pipeline"])
+            Action::Aggregate { pipeline }
         }
-        "delete" | "deleteMany" => {
-            let many = verb == "deleteMany";
-            (Action::Delete { filter, many, ordered: true }, &["weight", "delete", "deleteMany", "filter"])
-        }
+        "delete" | "deleteMany" => Action::Delete { filter, many: verb == "deleteMany", ordered: true },
         "update" | "updateMany" => {
             let change = change(fields.need_value("change", "operators such as $set")?, operands)?;
             let upsert = fields.take_value("upsert").map_or(Ok(false), flag)?;
-            let many = verb == "updateMany";
-            let update = Action::Update { filter, change, many, upsert, ordered: true };
-            (update, &["weight", "update", "updateMany", "filter", "change", "upsert"])
+            Action::Update { filter, change, many: verb == "updateMany", upsert, ordered: true }
         }
         _ => {
             let change = change(fields.need_value("change", "operators such as $set")?, operands)?;
-            let modify = Action::FindAndModify {
+            Action::FindAndModify {
                 filter,
                 change,
                 fields: fields.take_value("projection").map_or(Ok(Projection::default()), projection)?,
                 sort: fields.take_value("sort").map_or(Ok(Vec::new()), orders)?,
                 upsert: fields.take_value("upsert").map_or(Ok(false), flag)?,
                 returns_new: fields.take_value("new").map_or(Ok(false), flag)?,
-            };
-            (modify, &["weight", "findAndModify", "filter", "change", "projection", "sort", "upsert", "new"])
+            }
         }
     };
-    fields.end(known)?;
+    end(fields, verb)?;
     Ok(action)
 }
 

@@ -24,7 +24,7 @@ impl CollectionNames {
 }
 
 /// All generators.
-const KNOWN: [&str; 13] = [
+pub(super) const KNOWN: [&str; 13] = [
     "$sequence",
     "$int",
     "$long",
