@@ -2,8 +2,9 @@
 
 use crate::help::with_groups;
 use crate::options::{
-    CompletionsArgs, ConductArgs, FetchArgs, InitArgs, ListArgs, LogsArgs, MergeArgs, PlanArgs, PresetsArgs,
-    RunArgs, SampleArgs, SchemaArgs, SelftestArgs, SendArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
+    CleanArgs, CompletionsArgs, ConductArgs, FetchArgs, InitArgs, ListArgs, LogsArgs, MergeArgs, PlanArgs,
+    PresetsArgs, RunArgs, SampleArgs, SchemaArgs, SelftestArgs, SendArgs, StatusArgs, StopArgs, TopArgs,
+    YcsbArgs,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_frontend::experiment::ResumeArgs;
@@ -55,6 +56,8 @@ pub enum CliCommand {
     /// Merge runs that were made side by side exactly, and print one summary
     Merge(MergeArgs),
     /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second
+    /// Remove the records and documents that runs have loaded into a database; their directories say which
+    Clean(CleanArgs),
     Top(TopArgs),
     /// Check the engine against closed forms of queueing theory, in virtual time
     Selftest(SelftestArgs),

@@ -1,6 +1,7 @@
 //! The dyno command: parses, runs, prints, and exits with a code that says how it went.
 
 mod args;
+mod clean;
 mod compare;
 mod completions;
 mod controlled;
@@ -118,7 +119,8 @@ pub fn main() -> ExitCode {
         args::CliCommand::Presets(options) => experiment::list_presets(&options),
         args::CliCommand::Init(options) => experiment::init::init(&options),
         args::CliCommand::Resume(options) => experiments::resume(&options),
-        args::CliCommand::List(options) => list::list(&options.folder),
+        args::CliCommand::Clean(options) => clean::clean(&options),
+        args::CliCommand::List(options) => list::list(&options.folder, options.json),
         args::CliCommand::Status(options) => controlled::status(&options),
         args::CliCommand::Logs(options) => in_cluster::logs(&options.dir, options.follow),
         args::CliCommand::Fetch(options) => in_cluster::fetch(&options.dir, options.remove),

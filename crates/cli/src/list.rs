@@ -37,7 +37,7 @@ pub fn list(folder: &Path) -> Result<Exit, Failure> {
 }
 
 /// Runs and experiments in a folder, or the one that it is; the runs of an experiment are its own.
-fn directories(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn directories(folder: &Path) -> Vec<PathBuf> {
     let is_one = |path: &Path| ["experiment.json", "run.json"].iter().any(|name| path.join(name).is_file());
     if is_one(folder) {
         return vec![folder.to_owned()];

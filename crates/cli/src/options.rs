@@ -324,6 +324,22 @@ pub struct MergeArgs {
     /// The run directories
     #[arg(required = true, num_args = 2..)]
     pub dirs: Vec<PathBuf>,
+/// `dyno clean`.
+#[derive(Clone, Debug, Args)]
+pub struct CleanArgs {
+    #[arg(value_name = "TARGET", help = format!("URI as the runs had it: {}", registry::servers_in_words()))]
+    pub target: String,
+    /// Where the runs are that have loaded the data: only what they have loaded is removed
+    #[arg(default_value = "dyno-runs")]
+    pub folder: PathBuf,
+    /// Remove it; without this it is only named
+    #[arg(long)]
+    pub yes: bool,
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
+}
+
     /// Runs that were made one after the other, repetitions: rates are their means
     #[arg(long)]
     pub sequential: bool,

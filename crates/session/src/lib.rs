@@ -10,6 +10,7 @@ pub mod hosts;
 pub mod interval_history;
 pub mod keyspace;
 pub mod load_generator;
+pub mod loaded_data;
 pub mod oracle;
 pub mod parts;
 pub mod phase_boundaries;

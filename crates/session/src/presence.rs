@@ -243,6 +243,40 @@ fn gaps(
     Ok(())
 }
 
+/// Users that count or delete.
+const USERS: u64 = 16;
+
+/// Counts the records that `workload` expects and that are there: each is read.
+pub(crate) fn count_records(
+    opened: &dyn OpenTarget,
+    workload: &Arc<dyn Workload>,
+    control: &Arc<Control>,
+) -> Result<u64, RunError> {
+    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(0) };
+    let job = job(Verb::Read, &workload.content(), (first, count), count, count.min(USERS) as usize);
+    let mut there = 0;
+    asked(opened, job, control, &mut |ended| {
+        there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
+    })?;
+    Ok(there)
+}
+
+/// Deletes `keys` records whose keys are `stride` apart, from `first` on.
+pub(crate) fn remove_range(
+    opened: &dyn OpenTarget,
+    content: &Arc<dyn Content>,
+    first: u64,
+    stride: u64,
+    keys: u64,
+    control: &Arc<Control>,
+) -> Result<(), RunError> {
+    if keys == 0 {
+        return Ok(());
+    }
+    let range = (first, (keys - 1) * stride + 1);
+    asked(opened, job(Verb::Delete, content, range, keys, keys.min(USERS) as usize), control, &mut |_| {})
+}
+
 /// Deletes the records that `workload` expects, if any of them is there: what is loaded then is not mixed with what was.
 pub fn remove_records(
     opened: &dyn OpenTarget,
@@ -252,8 +286,7 @@ pub fn remove_records(
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(()) };
     let content = workload.content();
     if found(opened, &content, (first, count), count.min(100), control)?.there > 0 {
-        let users = count.min(16) as usize;
-        asked(opened, job(Verb::Delete, &content, (first, count), count, users), control, &mut |_| {})?;
+        remove_range(opened, &content, first, 1, count, control)?;
     }
     Ok(())
 }

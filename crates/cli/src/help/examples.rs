@@ -18,6 +18,14 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
             "redis://127.0.0.1:6379 --count 10 --json",
         ],
     ),
+    (
+        "clean",
+        &[
+            "redis://127.0.0.1:6379",
+            "redis://127.0.0.1:6379 --yes",
+            "mongodb://db/shop /srv/results --password-from env:MONGO_PASSWORD",
+        ],
+    ),
     ("selftest", &["", "--json", "-v"]),
     ("init", &["", "--out sweep.yaml", "quick/engines --out engines.yaml"]),
     ("presets", &["", "quick/users", "percona/storage-engines --scale 200"]),

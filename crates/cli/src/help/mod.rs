@@ -13,6 +13,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
         &[
             ("run", "Measure a target, or carry out an experiment"),
             ("top", "Watch a server alone, one line a second"),
+            ("clean", "Remove what runs have loaded into a database"),
             ("selftest", "Check the engine against queueing theory"),
         ],
     ),

@@ -9,6 +9,7 @@ mod bad_runs;
 mod batches;
 mod bexhoma;
 mod bexhoma_persistent_servers;
+mod clean;
 mod cleanup_after_kill;
 mod cluster;
 mod deploy;

@@ -162,7 +162,7 @@ fn prepare_documents(
 }
 
 /// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
-fn same_shape(
+pub(crate) fn same_shape(
     collections: &dyn Collections,
     template: &WorkloadTemplate,
     number: usize,

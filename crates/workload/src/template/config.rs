@@ -92,6 +92,18 @@ pub struct WorkloadTemplate {
 }
 
 impl WorkloadTemplate {
+    /// Most documents that one operation inserts; an operation that changes one may insert one.
+    pub fn largest_insert(&self) -> u32 {
+        let steps = self.operations.iter().map(|operation| {
+            let inserts = operation.steps.iter().map(|step| match &step.kind {
+                OperationKind::Insert(count) => *count,
+                OperationKind::Action(_) => 1,
+            });
+            inserts.sum::<u32>()
+        });
+        steps.max().unwrap_or(0)
+    }
+
     /// Fields of a collection that operations change, by the first part of their names; an empty name is all of them.
     pub fn changed_fields(&self, collection: usize) -> Vec<String> {
         let steps = self.operations.iter().flat_map(|operation| &operation.steps);

@@ -1,0 +1,89 @@
+//! `dyno clean`: removes what runs have loaded into a database.
+
+use crate::list::directories;
+use crate::options::CleanArgs;
+use dyno_databases::registry;
+use dyno_db::target::{ClientDriver, OpenTarget, Target};
+use dyno_engine::Control;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{secret, signals, terminal};
+use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_session::loaded_data::{FoundData, LoadedData};
+use dyno_types::units::counted;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The command: names what it would remove, and removes it if that is asked for.
+pub fn clean(args: &CleanArgs) -> Result<Exit, Failure> {
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let target =
+        registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, ClientDriver::Wire)?;
+    let runs = runs_below(&args.folder)?;
+    let own: Vec<&RunDir> = runs.iter().filter(|run| run.run.target == target.redacted()).collect();
+    let operations = own.iter().filter_map(|run| run.summary.as_ref()).flat_map(|summary| &summary.phases);
+    let operations = operations.map(|phase| phase.count_successes()).sum();
+    let mut known: Vec<FoundData> = Vec::new();
+    let mut all: Vec<(LoadedData, Box<dyn OpenTarget>)> = Vec::new();
+    for run in &own {
+        let Some(data) = LoadedData::of_run(run, operations)? else { continue };
+        let opened = target.open(data.content(), &signals::interrupted)?;
+        let found = data.find(opened.as_ref(), &control)?;
+        // Data that were loaded again are the same data.
+        let new: Vec<FoundData> = found.into_iter().filter(|one| !known.contains(one)).collect();
+        for one in &new {
+            terminal::line(&format!("{}, loaded by {}", one.words, run.path.display()));
+        }
+        if !new.is_empty() {
+            known.extend(new);
+            all.push((data, opened));
+        }
+    }
+    if known.is_empty() {
+        return Err(nothing(target.as_ref(), &args.folder, &own, &runs));
+    }
+    if !args.yes {
+        terminal::note("nothing was removed; --yes removes this");
+        return Ok(Exit::Ok);
+    }
+    for (data, opened) in &all {
+        data.remove(opened.as_ref(), &control)?;
+        let left: u64 = data.find(opened.as_ref(), &control)?.iter().map(|one| one.count).sum();
+        if left > 0 {
+            return Err(Failure::internal(format!("{left} are still there: {}", target.redacted())));
+        }
+    }
+    let count: u64 = known.iter().map(|one| one.count).sum();
+    terminal::line(&format!("removed from {}: {}", target.redacted(), counted(count as usize, "record")));
+    Ok(Exit::Ok)
+}
+
+/// All runs in a folder, those of experiments among them; one that cannot be read says nothing.
+fn runs_below(folder: &Path) -> Result<Vec<RunDir>, Failure> {
+    std::fs::read_dir(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
+    let of = |path: PathBuf| -> Vec<PathBuf> {
+        match ExperimentDir::open(&path) {
+            Ok(experiment) => experiment.runs.iter().map(|run| path.join(&run.dir)).collect(),
+            Err(_) => vec![path],
+        }
+    };
+    let paths = directories(folder).into_iter().flat_map(of);
+    Ok(paths.filter_map(|path| Some(RunDir::salvage_run(&path).ok()?.0)).collect())
+}
+
+/// Why there is nothing to be removed.
+fn nothing(target: &dyn Target, folder: &Path, own: &[&RunDir], all: &[RunDir]) -> Failure {
+    let (target, folder) = (target.redacted(), folder.display());
+    if !own.is_empty() {
+        return Failure::usage(format!(
+            "{target}: nothing is there of what the runs in {folder} have loaded"
+        ));
+    }
+    let mut others: Vec<&str> = all.iter().map(|run| run.run.target.as_str()).collect();
+    others.sort_unstable();
+    others.dedup();
+    let others = if others.is_empty() { "no target".to_owned() } else { others.join(", ") };
+    Failure::usage(format!(
+        "{target}: no run in {folder} has loaded data there, so nothing is known to be dyno's; runs there are of {others}"
+    ))
+}
