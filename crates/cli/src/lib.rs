@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
         read_work: |spec| dyno_worker::read_work(spec, CALLER),
         continues: dyno_compat_wsf::folder::continues,
         price: dyno_compat_bexhoma::catalogue::price,
-        list: list::list,
+        list: |folder| list::list(folder, false),
     });
     completions::answer();
     dyno_worker::outlive_long_files();

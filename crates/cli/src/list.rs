@@ -10,16 +10,25 @@ use dyno_frontend::{in_cluster, terminal};
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_localhost::trusted;
 use dyno_prove::front as prove;
+use dyno_report::html::served::ListedKind;
 use dyno_rundir::RunDir;
+use dyno_types::secret::conceal_json;
 use dyno_types::units::Rate;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// `dyno list [FOLDER]`.
-pub fn list(folder: &Path) -> Result<Exit, Failure> {
+pub fn list(folder: &Path, json: bool) -> Result<Exit, Failure> {
     if let Err(error) = std::fs::read_dir(folder) {
         return Err(Failure::usage(format!("{}: {error}", folder.display())));
     }
     let found = directories(folder);
+    if json {
+        let all: Vec<Value> = found.iter().map(|path| entry(path)).collect();
+        let text = serde_json::to_string_pretty(&all)?;
+        terminal::out(&format!("{}\n", conceal_json(&text)));
+        return Ok(Exit::Ok);
+    }
     if found.is_empty() {
         terminal::note(&format!("no runs and no experiments in {}", folder.display()));
     }
@@ -34,6 +43,28 @@ pub fn list(folder: &Path) -> Result<Exit, Failure> {
         terminal::line(&format!("{}  {line}", path.display()));
     }
     Ok(Exit::Ok)
+}
+
+/// A run or an experiment as JSON; figures that are not known are null.
+fn entry(path: &Path) -> Value {
+    let listed = serve::listed(path);
+    let text = |text: String| if text.is_empty() { Value::Null } else { text.into() };
+    let kind = if listed.kind == ListedKind::Experiment { "experiment" } else { "run" };
+    let (ended, planned) = listed.runs.unzip();
+    json!({
+        "directory": path.display().to_string(),
+        "kind": kind,
+        "title": text(listed.title),
+        "target": text(listed.target),
+        "started": text(listed.started),
+        "state": text(listed.state),
+        "verdict": text(listed.verdict),
+        "throughput": listed.throughput,
+        "p99_us": listed.p99_us.filter(|us| us.is_finite()),
+        "runs_ended": ended,
+        "runs_planned": planned,
+        "error": text(listed.words),
+    })
 }
 
 /// Runs and experiments in a folder, or the one that it is; the runs of an experiment are its own.
@@ -51,7 +82,7 @@ pub(crate) fn directories(folder: &Path) -> Vec<PathBuf> {
 
 /// A run on one line: its state, its verdict, what it did and on what.
 fn line_of_run(path: &Path) -> String {
-    let run = serve::run_listed(path);
+    let run = serve::listed(path);
     if !run.words.is_empty() {
         return run.words;
     }

@@ -80,6 +80,9 @@ pub struct ListArgs {
 }
 
 /// `dyno status`.
+    /// Print them as JSON: state, verdict, throughput and p99 of each
+    #[arg(long)]
+    pub json: bool,
 #[derive(Clone, Debug, Args)]
 pub struct StatusArgs {
     /// The experiment's directory

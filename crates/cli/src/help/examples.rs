@@ -36,7 +36,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
     ("resume", &["sweep", "sweep --quiet", "sweep --json"]),
     ("stop", &["sweep", "dyno-runs/20261121-101500-users", "sweep --password-from env:PASSWORD"]),
     ("sample", &["shop.yaml", "shop.yaml --documents 3", "docs/examples/users.yaml -n 1"]),
-    ("list", &["", "dyno-runs", "/srv/results"]),
+    ("list", &["", "/srv/results", "--json"]),
     (
         "report",
         &[

@@ -3,7 +3,7 @@
 use super::served_directory::ServedDirectory;
 use dyno_experiment::directory::holder;
 use dyno_frontend::run_directory::is_under_way;
-use dyno_report::html::sections::slowest_operation;
+use dyno_report::html::facts::slowest_operation;
 use dyno_report::html::served::{Listed, ListedKind};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};
@@ -132,10 +132,16 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
     Ok(())
 }
 
-/// A run as the list shows it; `words` say what is wrong with one that cannot be read.
-pub fn run_listed(path: &Path) -> Listed {
-    let mut entry = Listed { kind: ListedKind::Run, ..Listed::default() };
-    entry.words = run(path, &mut entry).err().map_or(String::new(), |error| error.to_string());
+/// A run or an experiment in its own folder; `words` say what is wrong with one that cannot be read.
+pub fn listed(path: &Path) -> Listed {
+    let is_experiment = path.join("experiment.json").is_file();
+    let kind = if is_experiment { ListedKind::Experiment } else { ListedKind::Run };
+    let mut entry = Listed { kind, ..Listed::default() };
+    let read = if is_experiment { experiment(path, &mut entry) } else { run(path, &mut entry) };
+    if let Err(error) = read {
+        entry.state = "unreadable".into();
+        entry.words = error.to_string();
+    }
     entry
 }
 
