@@ -110,7 +110,15 @@ pub fn is_host_and_port(text: &str) -> bool {
     text.split_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
+/// Databases that users look for and that dyno does not speak to yet.
+const NOT_YET: [&str; 6] = ["postgres", "postgresql", "cassandra", "mysql", "scylla", "dynamodb"];
+
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
+    if NOT_YET.contains(&scheme) {
+        let words =
+            format!("dyno has no driver for {scheme} yet: docs/not-yet.md says what to use until then");
+        return Refused::new(RefusalCode::UnknownName, "target", words);
+    }
     let near = schemes().map(|one| one.name).find(|s| {
         s.len().abs_diff(scheme.len()) <= 2
             && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()

@@ -15,7 +15,8 @@ pub fn words(error: &clap::Error, names: &[&str]) -> Option<String> {
         ErrorKind::UnknownArgument => unknown(error),
         ErrorKind::ArgumentConflict => conflict(error),
         ErrorKind::ValueValidation => number(error),
-        ErrorKind::MissingRequiredArgument => without_rate(error),
+        ErrorKind::InvalidValue => value(error),
+        ErrorKind::MissingRequiredArgument => without_rate(error).or_else(|| missing(error)),
         _ => None,
     }
 }
@@ -35,7 +36,7 @@ fn option(shown: &str) -> &str {
 }
 
 /// Names that other load generators have for what has another name here, and where it is.
-const OF_OTHERS: [(&[&str], &str); 2] = [
+const OF_OTHERS: [(&[&str], &str); 6] = [
     (
         &["--clients", "--client-count", "--concurrency", "--vus"],
         "`dyno run --users N` sets how many send one operation after another (a closed loop); `--rate` with \
@@ -45,6 +46,16 @@ const OF_OTHERS: [(&[&str], &str); 2] = [
         &["--ratio", "--read-ratio", "--set-get-ratio"],
         "`dyno run --workload a` to `f` sets the mix of operations, a file of properties with readproportion sets \
          any other; `dyno memtier` takes memtier_benchmark's --ratio.",
+    ),
+    (
+        &["--port", "--bind", "--host"],
+        "`dyno serve --listen 127.0.0.1:8000` says where; a target is a URI: redis://HOST:PORT.",
+    ),
+    (&["--format"], "`--json` prints the summary as JSON; `dyno report DIR --format` has more forms."),
+    (&["--batch", "--batch-size"], "`--load-batch N` sends so many records of the load together."),
+    (
+        &["--json-out", "--output", "--report"],
+        "`--out DIR` keeps the run, `--json` prints its summary as JSON.",
     ),
 ];
 
@@ -63,6 +74,29 @@ fn without_rate(error: &clap::Error) -> Option<String> {
     })
 }
 
+/// What must be there and is not, with the form of the command.
+fn missing(error: &clap::Error) -> Option<String> {
+    let missing = text(error, ContextKind::InvalidArg)?;
+    let usage = match error.get(ContextKind::Usage)? {
+        ContextValue::StyledStr(usage) => usage.to_string(),
+        _ => return None,
+    };
+    let are = if missing.contains(", ") { "are" } else { "is" };
+    Some(format!("{missing} {are} missing\n{}\nAdd --help to the command for examples.", usage.trim()))
+}
+
+/// A value that is not among the possible ones, or none at all.
+fn value(error: &clap::Error) -> Option<String> {
+    let (arg, value) = (text(error, ContextKind::InvalidArg)?, text(error, ContextKind::InvalidValue)?);
+    let expected = text(error, ContextKind::ValidValue).filter(|all| !all.is_empty());
+    Some(match (value.is_empty(), expected) {
+        (true, None) => format!("{} needs a value: {arg}", option(&arg)),
+        (true, Some(all)) => format!("{} needs a value: {all}", option(&arg)),
+        (false, None) => format!("{} {value}: no value of it", option(&arg)),
+        (false, Some(all)) => format!("{} {value}: expected one of {all}", option(&arg)),
+    })
+}
+
 fn unknown(error: &clap::Error) -> Option<String> {
     let typed = text(error, ContextKind::InvalidArg)?;
     if typed == "--dry-run" {
@@ -78,9 +112,11 @@ fn unknown(error: &clap::Error) -> Option<String> {
     if let Some((_, words)) = OF_OTHERS.iter().find(|(names, _)| names.contains(&typed.as_str())) {
         return Some(format!("unknown option {typed}\n{words}"));
     }
-    // A word that is no option stands where nothing is expected: clap says so.
     if !typed.starts_with('-') {
-        return None;
+        return Some(format!("{typed:?} is one argument too many\nAdd --help to the command for its form."));
+    }
+    if typed[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(format!("{typed}: a value below 0 is none of this option's"));
     }
     let near = text(error, ContextKind::SuggestedArg);
     let hint = near.map_or(String::new(), |near| format!("; did you mean {}?", option(&near)));
@@ -102,6 +138,11 @@ fn number(error: &clap::Error) -> Option<String> {
         "a whole number"
     } else if source.is::<ParseFloatError>() {
         "a number"
+    } else if let Some((_, range)) = source.to_string().split_once(" is not in ")
+        && let Some((least, most)) = range.split_once("..=")
+    {
+        let (arg, value) = (text(error, ContextKind::InvalidArg)?, text(error, ContextKind::InvalidValue)?);
+        return Some(format!("{} {value}: expected {least} to {most}", option(&arg)));
     } else {
         return None;
     };

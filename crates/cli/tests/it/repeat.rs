@@ -46,7 +46,7 @@ fn what_does_not_go_together_is_refused() {
     for (words, said) in [
         (&["run", "x.yaml", "--repeat", "3"][..], "x.yaml says it itself: use --set repetitions=N"),
         (&["run", "null:", "--repeat", "3", "--no-out"], "exclude each other"),
-        (&["run", "null:", "--repeat", "0"], "0 is not in 1..=999"),
+        (&["run", "null:", "--repeat", "0"], "--repeat 0: expected 1 to 999"),
         (&["run", "null:", "--note", "x"], "--repeat"),
     ] {
         let output = dyno.run(words);

@@ -70,7 +70,7 @@ fn two_experiments_are_run_by_turns_cell_by_cell() {
 fn what_cannot_be_run_by_turns_is_said_with_its_code() {
     let dyno = Dyno::new();
     for (words, code, said) in [
-        ("run --versus sim:", 2, "required"),
+        ("run --versus sim:", 2, "is missing"),
         ("run sim: --turns 3", 2, "--versus"),
         ("run sim: --versus sim: --turns 0", 2, "0"),
         ("run sim: --versus nowhere: --out x", 2, "b: "),
