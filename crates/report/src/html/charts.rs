@@ -118,20 +118,21 @@ fn over_time(
     axis: &Timeline,
     of: impl Fn(&ReadRow, f64) -> Option<f64>,
 ) -> Vec<SeriesPoint> {
-    let usual = interval_length(rows);
+    let mut lengths: BTreeMap<&str, f64> = BTreeMap::new();
     let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
     rows.iter()
         .filter(|row| row.metric == "TOTAL")
         .for_each(|row| *totals.entry(&row.phase).or_default() += 1);
     let single: Vec<&str> =
         totals.into_iter().filter(|(_, count)| *count == 1).map(|(phase, _)| phase).collect();
-    // Begin, end and value of each.
-    let mut drawn: Vec<(f64, f64, Option<f64>)> = Vec::new();
+    // Begin, end, value and usual length of each.
+    let mut drawn: Vec<(f64, f64, Option<f64>, f64)> = Vec::new();
     for row in rows.iter().filter(|row| row.metric == metric) {
         let Some(span) = axis.phase_span(&row.phase) else { continue };
         let at = span.epoch + row.start_s;
         if span.to - at > usual && single.contains(&row.phase.as_str()) {
-            drawn.push((at, span.to, of(row, span.to - at)));
+        let usual = *lengths.entry(&row.phase).or_insert_with(|| interval_length(rows, &row.phase));
+            drawn.push((at, span.to, of(row, span.to - at), usual));
             continue;
         }
         // The first and the last interval of a phase may be short; of a very short one nothing can be said.
@@ -139,12 +140,12 @@ fn over_time(
         if to - from < usual / 4.0 {
             continue;
         }
-        drawn.push((from, to, of(row, to - from)));
+        drawn.push((from, to, of(row, to - from), usual));
     }
     drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut points: Vec<SeriesPoint> = Vec::new();
     let mut before: Option<f64> = None;
-    for (from, to, value) in drawn {
+    for (from, to, value, usual) in drawn {
         // The two intervals that are left out around the begin of a phase take less than half of the usual one.
         if let Some(end) = before.filter(|end| from - end > 0.75 * usual) {
             points.push((end.midpoint(from), None));

@@ -79,7 +79,7 @@ impl Timeline {
             let told = at("end", name).and_then(since).filter(|_| !jumped);
             // One mean over a whole phase is as long as the phase.
             let length = if first < last {
-                interval_length(rows)
+                interval_length(rows, name)
             } else {
                 told.map_or(1.0, |end| end - epoch - last).max(1.0)
             };
@@ -132,11 +132,13 @@ impl Timeline {
     }
 }
 
-/// Length of the recorded intervals, seconds: the least step between rows.
-pub fn interval_length(rows: &[ReadRow]) -> f64 {
+/// Length of the recorded intervals of a phase, seconds: the least step between its rows, or between those of any phase where it
+/// has one alone.
+pub fn interval_length(rows: &[ReadRow], phase: &str) -> f64 {
     let totals: Vec<&ReadRow> = rows.iter().filter(|row| row.metric == "TOTAL").collect();
-    let steps = totals.windows(2).filter(|pair| pair[0].phase == pair[1].phase);
-    let least = steps.map(|pair| pair[1].start_s - pair[0].start_s).filter(|step| *step > 0.0);
-    let least = least.fold(f64::INFINITY, f64::min);
-    if least.is_finite() { least } else { 1.0 }
+    let least = |belongs: &dyn Fn(&ReadRow) -> bool| {
+        let steps = totals.windows(2).filter(|pair| pair[0].phase == pair[1].phase && belongs(pair[0]));
+        steps.map(|pair| pair[1].start_s - pair[0].start_s).filter(|step| *step > 0.0).reduce(f64::min)
+    };
+    least(&|row| row.phase == phase).or_else(|| least(&|_| true)).unwrap_or(1.0)
 }
