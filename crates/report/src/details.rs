@@ -21,6 +21,8 @@ pub(crate) fn append_phase_details(out: &mut String, phase: &Phase, style: Style
     let ideal = phase.ideal_response.as_ref();
     all(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), ideal, style);
     all(out, phase, &title("service", "sending"), |m| m.service.as_ref(), None, style);
+    let share = format!("server's share of the response time{some}");
+    all(out, phase, &share, |m| m.server.as_ref(), None, style);
     if let Some(seen) = &phase.monitor {
         crate::monitored::append_monitored(out, seen, &phase.hosts, &style.bold("server and host"));
     }

@@ -43,11 +43,11 @@ pub(crate) fn append_latency_table(
     }
     out.push('\n');
     for (name, latency) in rows {
-        let _ = write!(out, "{name:width$}");
+        let mut line = format!("{name:width$}");
         for column in &columns {
-            let _ = write!(out, " {:>wide$}", cell(latency, column), wide = cell_width(column));
+            let _ = write!(line, " {:>wide$}", cell(latency, column), wide = cell_width(column));
         }
-        out.push('\n');
+        let _ = writeln!(out, "{}", line.trim_end());
         if style.details {
             intervals(out, latency, &columns, width);
         }
@@ -80,6 +80,8 @@ fn cell(latency: &Latency, column: &str) -> String {
     match column {
         "mean" => format_us(latency.mean_us),
         "max" => latency.max_us.map_or("-".into(), format_us),
+        // The client's share is of the requests above it.
+        "count" if latency.count == 0 => String::new(),
         "count" => Thousands(latency.count).to_string(),
         percentile => match latency.percentiles_us.get(percentile) {
             Some(Some(value)) => format_us(*value),

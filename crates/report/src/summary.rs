@@ -14,6 +14,7 @@ use dyno_rundir::unit_name;
 use dyno_types::Outcome;
 use dyno_types::metric::CLEANUP;
 use dyno_types::units::{Rate, Thousands, counted};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Facts that are known of a run beside its summary.
@@ -36,6 +37,10 @@ const SCREEN: usize = 24;
 
 /// Name of rows of service times.
 const SERVICE: &str = "  service";
+
+/// Names of rows of the server's and of the client's share of the response times above them.
+const SERVER: &str = "  server";
+const CLIENT: &str = "  client";
 
 /// With more rows than this the table has response times alone.
 const ROWS: usize = 6;
@@ -70,7 +75,7 @@ pub(crate) fn describe_grades(verdict: &Verdict) -> Option<String> {
 /// What stands behind the verdict of a run without monitors: nothing is known of its hosts and of its server.
 pub(crate) const NOT_WATCHED: &str = ", not watched";
 
-/// Room for what may be left out: reasons beyond so many, and service times.
+/// Room for what may be left out: reasons beyond so many, service times and shares, and claims and failures beyond a few.
 #[derive(Clone, Copy)]
 struct Shown {
     reasons: usize,
@@ -312,20 +317,30 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
 /// One table: response times of all that was asked for, and service times where they differ.
 fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     // Closing connections says nothing about the database.
-    let metrics = || phase.metrics.iter().filter(|m| m.name != CLEANUP);
-    let failures = metrics().any(|m| m.all_response.is_some());
-    let pick = |metric| if failures { Metric::arrival_response(metric) } else { metric.response.as_ref() };
+    let metrics: Vec<&Metric> = phase.metrics.iter().filter(|m| m.name != CLEANUP).collect();
+    let failures = metrics.iter().any(|m| m.all_response.is_some());
+    let clients: Vec<Option<Latency>> = metrics.iter().map(|metric| client_share(metric)).collect();
     let mut rows: Vec<(String, &Latency)> = Vec::new();
     for metric in metrics() {
         let response = pick(metric);
         rows.extend(response.map(|latency| (metric.name.clone(), latency)));
-        let service = metric.service.as_ref().filter(|one| response.is_none_or(|other| differ(one, other)));
-        // An imported result may have service times alone.
-        let name = if response.is_some() { SERVICE.to_owned() } else { format!("{} service", metric.name) };
-        rows.extend(service.map(|latency| (name, latency)));
+        match (&metric.server, client) {
+            // Shares are of successful requests: they do not add up to a time that counts failures.
+            (Some(server), Some(client)) if !failures => {
+                rows.extend([(SERVER.to_owned(), server), (CLIENT.to_owned(), client)]);
+            }
+            _ => {
+                let service =
+                    metric.service.as_ref().filter(|one| response.is_none_or(|other| differ(one, other)));
+                // An imported result may have service times alone.
+                let name =
+                    if response.is_some() { SERVICE.to_owned() } else { format!("{} service", metric.name) };
+                rows.extend(service.map(|latency| (name, latency)));
+            }
+        }
     }
     if rows.len() > ROWS || !shown.services {
-        rows.retain(|(name, _)| name != SERVICE);
+        rows.retain(|(name, _)| ![SERVICE, SERVER, CLIENT].contains(&name.as_str()));
     }
     if rows.is_empty() {
         return;
@@ -351,3 +366,25 @@ fn differ(a: &Latency, b: &Latency) -> bool {
     };
     apart(a.mean_us, b.mean_us) || COLUMNS.iter().any(percentile)
 }
+    let has_shares = rows.iter().any(|(name, _)| name == CLIENT);
+    if !has_shares && let Some(words) = describe_shares(&metrics) {
+        let _ = writeln!(out, "{}", style.wrap_text(&words, 0));
+    }
+}
+
+/// The client's share of a metric's response times as a row of the table; `None` where it is not known.
+fn client_share(metric: &Metric) -> Option<Latency> {
+    let known = metric.client_us.iter().filter_map(|(name, us)| Some((name.clone(), Some((*us)?))));
+    let percentiles_us: BTreeMap<String, Option<f64>> = known.collect();
+    let (response, server) = (metric.response.as_ref()?, metric.server.as_ref()?);
+    let mean_us = (response.mean_us - server.mean_us).max(0.0);
+    let share = Latency { count: 0, mean_us, min_us: None, max_us: None, percentiles_us, ..response.clone() };
+    (!share.percentiles_us.is_empty()).then(|| Latency { intervals_us: BTreeMap::new(), ..share })
+}
+
+/// The shares of p99 of the operation of which the client has most, as a sentence.
+fn describe_shares(metrics: &[&Metric]) -> Option<String> {
+    let known = metrics.iter().filter_map(|metric| Some((metric, metric.shares_us("p99")?)));
+    let (metric, (server, client)) = known.max_by(|(_, one), (_, other)| one.1.total_cmp(&other.1))?;
+    let (server, client) = (format_us(server), format_us(client));
+    Some(format!("of the p99 of successful {} {server} are the server's, {client} the client's", metric.name))

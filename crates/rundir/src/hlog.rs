@@ -278,6 +278,55 @@ fn put_leb128(into: &mut Vec<u8>, mut number: u64) {
     into.push(number as u8);
 }
 
+/// Calls `each` with tag, begin in seconds and counts of every wanted line of a file, up to the first that cannot be read: the
+/// file is never held as a whole.
+pub(crate) fn each_interval(
+    mut file: impl BufRead,
+    scale: Scale,
+    wanted: impl Fn(&str, f64) -> bool,
+    mut each: impl FnMut(&str, f64, &Buckets),
+) -> std::io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        next_line(&mut file, &mut line, RESULT_LINE_BYTES)?;
+        let Some(Ok(whole)) = line.strip_suffix(b"\n").map(std::str::from_utf8) else { return Ok(()) };
+        match parsed_line(whole, scale, &wanted) {
+            Ok(Some((tag, begin_s, counts))) => each(tag, begin_s, &counts),
+            Ok(None) => {}
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// A wanted line of a log: its tag, its begin in seconds, and its counts.
+fn parsed_line<'a>(
+    line: &'a str,
+    scale: Scale,
+    wanted: &dyn Fn(&str, f64) -> bool,
+) -> Result<Option<(&'a str, f64, Buckets)>, LogLineError> {
+    if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
+        return Ok(None);
+    }
+    let (tag, rest) = match line.strip_prefix("Tag=") {
+        Some(rest) => rest.split_once(',').ok_or(LogLineError::NoComma)?,
+        None => ("", line),
+    };
+    let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
+    let begin = begin.ok_or(LogLineError::NoBegin)?;
+    if !wanted(tag, begin) {
+        return Ok(None);
+    }
+    let encoded = rest.rsplit(',').next().unwrap_or_default();
+    let plain = inflated(STANDARD.decode(encoded)?)?;
+    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice())?;
+    // Values of all operations together are always in the engine's own unit.
+    let scale = if tag.contains(".client.") { Scale::Ns64 } else { scale };
+    let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
+    let sum = counts.try_fold(0, u64::checked_add).filter(|all| *all <= SAMPLES);
+    sum.ok_or(LogLineError::TooMany)?;
+    Ok(Some((tag, begin, from_hdr(&histogram, scale))))
+}
+
 /// A log as far as it has been read.
 struct ParsedLog {
     scale: Scale,
@@ -287,28 +336,11 @@ struct ParsedLog {
 impl ParsedLog {
     /// Adds a line.
     fn take(&mut self, line: &str, wanted: &dyn Fn(&str, f64) -> bool) -> Result<(), LogLineError> {
-        if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
-            return Ok(());
-        }
-        let (tag, rest) = match line.strip_prefix("Tag=") {
-            Some(rest) => rest.split_once(',').ok_or(LogLineError::NoComma)?,
-            None => ("", line),
-        };
-        let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
-        if !wanted(tag, begin.ok_or(LogLineError::NoBegin)?) {
-            return Ok(());
-        }
-        let encoded = rest.rsplit(',').next().unwrap_or_default();
-        let bytes = STANDARD.decode(encoded)?;
-        let plain = inflated(bytes)?;
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice())?;
-        // Values of all operations together are always in the engine's own unit.
-        let scale = if tag.contains(".client.") { Scale::Ns64 } else { self.scale };
+        let Some((tag, _, found)) = parsed_line(line, self.scale, wanted)? else { return Ok(()) };
         let before = self.merged.get(tag).map_or(0, Buckets::count);
-        let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
-        let sum = counts.try_fold(before, u64::checked_add).filter(|all| *all <= SAMPLES);
-        sum.ok_or(LogLineError::TooMany)?;
-        let found = from_hdr(&histogram, scale);
+        if before + found.count() > SAMPLES {
+            return Err(LogLineError::TooMany);
+        }
         match self.merged.get_mut(tag) {
             Some(all) => all.merge(&found),
             None => drop(self.merged.insert(tag.to_owned(), found)),
@@ -321,6 +353,28 @@ impl ParsedLog {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn intervals_are_read_one_by_one_up_to_the_first_that_cannot_be_read() {
+        let mut totals = Totals::new(1, Scale::Ns64);
+        let mut interval = dyno_record::ThreadInterval::new(1, Scale::Ns64);
+        (1..=2_000_u64).for_each(|n| interval.record_server(0, n * 1_000));
+        interval.record_ended(0, dyno_types::Outcome::Ok, 1_000, 2_000);
+        totals.add_interval(&interval);
+        let lines = |at: f64| interval_lines("measure", &["READ".into()], at, 1.0, &totals);
+        let text = format!("{}{}broken\n{}", lines(0.0), lines(1.5), lines(2.0));
+        let mut found = Vec::new();
+        let is_share = |tag: &str, _: f64| tag.ends_with(".ok.server");
+        each_interval(text.as_bytes(), Scale::Ns64, is_share, |tag, begin_s, counts| {
+            found.push((tag.to_owned(), begin_s, counts.count(), counts.percentile_ns(99.0)));
+        })
+        .unwrap();
+        let tag = "measure.READ.ok.server".to_owned();
+        let [(first, 0.0, 2_000, p99), second] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((first, second), (&tag, &(tag.clone(), 1.5, 2_000, *p99)));
+        // 1,980 of 2,000, within a bucket of three digits.
+        assert!((1_978_000..1_984_000).contains(p99), "{p99}");
+    }
 
     proptest! {
         #[test]

@@ -8,7 +8,7 @@ use crate::monitor::PhaseSpan;
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::unit::adds_up;
 use crate::writer::{TOTALS, WORKERS};
-use dyno_record::{Buckets, Scale, Totals};
+use dyno_record::{Buckets, Scale, Totals, is_supported};
 use dyno_types::bounded;
 use dyno_types::bounded::next_line;
 use dyno_types::limits::{DOCUMENT_BYTES, RECORDED_S, RESULT_LINE_BYTES};
@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
+
+/// End of the tags of the server's share of response times.
+const SERVER_SHARE: &str = ".ok.server";
 
 /// Why a directory could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -495,6 +498,26 @@ impl RunDir {
         })?;
         part.latencies = log.into_iter().filter_map(|(tag, all)| Some((name(&tag)?, all))).collect();
         Ok(part)
+    }
+
+    /// p99 of the server's share of response times over time, where it was recorded (open loop), by `PHASE.METRIC`: the begin of
+    /// each interval, milliseconds since the phase's epoch, and microseconds.
+    pub fn server_p99(&self) -> Result<BTreeMap<String, Vec<(u64, f64)>>, ReadError> {
+        let path = self.path.join("latency.hlog");
+        let failed = |error| ReadError::File { path: path.clone(), error };
+        let scale = if self.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
+        let mut all: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
+        let file = BufReader::new(files::open(&path).map_err(failed)?);
+        let is_share = |tag: &str, _: f64| tag.ends_with(SERVER_SHARE);
+        hlog::each_interval(file, scale, is_share, |tag, begin_s, counts| {
+            let own = tag.trim_end_matches(SERVER_SHARE);
+            if is_supported(counts.count(), 99.0) {
+                let us = counts.percentile_ns(99.0) as f64 / 1e3;
+                all.entry(own.to_owned()).or_default().push(((begin_s * 1e3).round() as u64, us));
+            }
+        })
+        .map_err(failed)?;
+        Ok(all)
     }
 
     /// Complete lines only: the last one of a killed run may be torn. All are held: at most `most` bytes.

@@ -178,7 +178,14 @@ impl Metric {
         self.all_response.as_ref().or(self.response.as_ref())
     }
 
-    /// The same of service time.
+    /// The server's and the client's share of a percentile of the response time such as `p99`, microseconds; `None` where they
+    /// are not known.
+    pub fn shares_us(&self, percentile: &str) -> Option<(f64, f64)> {
+        let server = self.server.as_ref()?.percentiles_us.get(percentile).copied().flatten()?;
+        Some((server, self.client_us.get(percentile).copied().flatten()?))
+    }
+
+    /// Service time in the way of [`Metric::arrival_response`].
     pub fn arrival_service(&self) -> Option<&Latency> {
         self.all_service.as_ref().or(self.service.as_ref())
     }

@@ -35,7 +35,7 @@ const RUN: [&str; 12] = [
 
 /// Beginnings of the lines of the summary that docs/reading-results.md explains, by number.
 const EXPLAINED: [&str; 9] =
-    ["VALID", "  p99(read)", "load", "measure", "READ", "  service", "ideal client", "limit", "report:"];
+    ["VALID", "  p99(read)", "load", "measure", "READ", "  server", "ideal client", "limit", "report:"];
 
 /// Runs `program` and draws its live view and its summary, `live.svg` and `summary.svg` with numbers beside its lines; the run's
 /// directory is left beside them.

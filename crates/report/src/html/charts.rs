@@ -3,6 +3,7 @@
 use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series};
 use crate::html::timeline::{Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
+use dyno_rundir::schema::Phase;
 use dyno_rundir::series::ReadRow;
 use dyno_rundir::{RunDir, unit_name};
 use dyno_types::metric::CLEANUP;
@@ -130,8 +131,8 @@ fn over_time(
     for row in rows.iter().filter(|row| row.metric == metric) {
         let Some(span) = axis.phase_span(&row.phase) else { continue };
         let at = span.epoch + row.start_s;
-        if span.to - at > usual && single.contains(&row.phase.as_str()) {
         let usual = *lengths.entry(&row.phase).or_insert_with(|| interval_length(rows, &row.phase));
+        if span.to - at > usual && single.contains(&row.phase.as_str()) {
             drawn.push((at, span.to, of(row, span.to - at), usual));
             continue;
         }
@@ -213,8 +214,57 @@ fn latencies(rows: &[ReadRow], axis: &Timeline, names: &[String], id: &str, titl
     Chart { id: id.into(), title: title.into(), unit: "us".into(), log: true, choices }
 }
 
-/// Throughput, latencies and the queue of a run.
-pub fn of_load(rows: &[ReadRow], axis: &Timeline, open: bool) -> Vec<Chart> {
+/// p99 of the server's share by `PHASE.METRIC`: begin of each interval, milliseconds since the phase's epoch, and microseconds.
+pub type ServerShares = BTreeMap<String, Vec<(u64, f64)>>;
+
+/// p99 of the response time with the server's and the client's share of it, of operations whose shares are `known`. In the closed
+/// loop (`recorded` is `None`) the server's is the service time.
+fn shares(rows: &[ReadRow], axis: &Timeline, known: &[String], recorded: Option<&ServerShares>) -> Chart {
+    const P99: usize = 1;
+    let server = |row: &ReadRow| match recorded {
+        None => row.service_us[P99],
+        Some(all) => {
+            let own = all.get(&format!("{}.{}", row.phase, row.metric))?;
+            let at = (row.start_s * 1e3).round() as u64;
+            own.binary_search_by_key(&at, |(begin, _)| *begin).ok().map(|found| own[found].1)
+        }
+    };
+    let client = |row: &ReadRow| Some((row.response_us[P99]? - server(row)?).max(0.0));
+    let choice = |name: &String| {
+        let series = |label: &str, of: &dyn Fn(&ReadRow) -> Option<f64>| {
+            pack_series(label, &over_time(rows, name, axis, |row, _| of(row)), MOST)
+        };
+        let s = vec![
+            series("response", &|row| row.response_us[P99]),
+            series("server", &server),
+            series("client", &client),
+        ];
+        ChartChoice { n: name.clone(), s }
+    };
+    Chart {
+        id: "shares".into(),
+        title: "p99 of the response time, server's and client's share".into(),
+        unit: "us".into(),
+        log: false,
+        choices: known.iter().map(choice).collect(),
+    }
+}
+
+/// Operations of a phase whose shares of p99 are known.
+pub fn metrics_with_shares(phase: &Phase) -> Vec<String> {
+    let known = phase.metrics.iter().filter(|metric| metric.shares_us("p99").is_some());
+    known.filter(|metric| metric.name != CLEANUP).map(|metric| metric.name.clone()).collect()
+}
+
+/// Throughput, latencies with the shares of operations where these are `known`, and the queue of a run; `recorded` has the
+/// server's shares of an open loop.
+pub fn of_load(
+    rows: &[ReadRow],
+    axis: &Timeline,
+    known: &[String],
+    recorded: Option<&ServerShares>,
+) -> Vec<Chart> {
+    let open = recorded.is_some();
     if rows.is_empty() {
         return Vec::new();
     }
@@ -222,6 +272,7 @@ pub fn of_load(rows: &[ReadRow], axis: &Timeline, open: bool) -> Vec<Chart> {
     let mut charts = vec![throughput(rows, axis, &names)];
     let title = if open { "Response time (from the intended start)" } else { "Response time" };
     charts.push(latencies(rows, axis, &names, "response", title));
+    charts.push(shares(rows, axis, known, recorded));
     if open {
         charts.push(latencies(rows, axis, &names, "service", "Service time (from sending)"));
         if rows.iter().any(|row| row.backlog.is_some_and(|n| n > 0.0)) {
@@ -290,6 +341,31 @@ mod tests {
 
     fn row(phase: &str, start_s: f64, ok: u64) -> ReadRow {
         ReadRow { phase: phase.into(), start_s, metric: "TOTAL".into(), ok, ..ReadRow::default() }
+    }
+
+    #[test]
+    fn shares_of_the_server_and_of_the_client_make_the_response_time() {
+        let axis = Timeline {
+            spans: vec![Span { name: "measure".into(), from: 0.0, to: 2.0, epoch: 0.0 }],
+            ..Timeline::default()
+        };
+        let mut rows = Vec::new();
+        for (second, response) in [(0.0, 400.0), (1.0, 800.0)] {
+            let times = |us: f64| [None, Some(us), None, None];
+            let read =
+                ReadRow { metric: "READ".into(), response_us: times(response), ..row("measure", second, 9) };
+            rows.push(ReadRow { service_us: times(response / 4.0), ..read });
+            rows.push(row("measure", second, 9));
+        }
+        let of = |recorded: Option<&ServerShares>| {
+            let chart = shares(&rows, &axis, &["READ".into()], recorded);
+            chart.choices[0].s.iter().map(|one| one.v.clone()).collect::<Vec<_>>()
+        };
+        let closed = of(None);
+        assert_eq!(closed[1..], [[Some(100.0), Some(200.0)], [Some(300.0), Some(600.0)]]);
+        // Of an open loop the server's share was recorded; that of the second interval was not.
+        let open = of(Some(&[("measure.READ".to_owned(), vec![(0, 350.0)])].into()));
+        assert_eq!(open[1..], [[Some(350.0), None], [Some(50.0), None]]);
     }
 
     #[test]

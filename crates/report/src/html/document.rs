@@ -68,9 +68,13 @@ pub(super) fn render_page(title: &str, body: &Markup, assets: &PageAssets<'_>) -
     page.into_string()
 }
 
-/// A figure whose lines the script draws.
-pub(super) fn render_figure(number: usize, chart: &Chart) -> Markup {
-    let unit = if chart.unit == "us" { "µs to s, logarithmic" } else { &chart.unit };
+/// A figure: drawn into the page, and anew by the script.
+pub(super) fn render_figure(number: usize, chart: &Chart, data: &PageData) -> Markup {
+    let unit = match (chart.unit.as_str(), chart.log) {
+        ("us", true) => "µs to s, logarithmic",
+        ("us", false) => "µs to s",
+        (unit, _) => unit,
+    };
     html! {
         figure data-chart=(number) {
             figcaption { (chart.title) " " small { (unit) } }

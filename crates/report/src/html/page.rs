@@ -1,7 +1,7 @@
 //! The page of a run.
 
 use crate::html::analysis_sections::StabilityAnalysis;
-use crate::html::charts::{ChartLimit, PageData, of_load, phase_distributions};
+use crate::html::charts::{ChartLimit, PageData, metrics_with_shares, of_load, phase_distributions};
 use crate::html::document::render_standalone_page;
 use crate::html::sections;
 use crate::html::sections::{PageParts, Report};
@@ -12,6 +12,7 @@ use dyno_analysis::Condition;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
 use dyno_rundir::series;
+use std::collections::BTreeMap;
 
 /// Events that are marked at most.
 const MARKS: usize = 200;
@@ -40,7 +41,16 @@ pub fn run_page(report: &Report<'_>) -> String {
     if let Some(steady) = &steady {
         marked(&mut axis, steady);
     }
-    let load = of_load(&rows, &axis, open);
+    let recorded = if open {
+        report.dir.server_p99().unwrap_or_else(|error| {
+            notes.push(format!("the server's share over time is not known: {error}"));
+            BTreeMap::new()
+        })
+    } else {
+        BTreeMap::new()
+    };
+    let known = measured.map_or(Vec::new(), metrics_with_shares);
+    let load = of_load(&rows, &axis, &known, open.then_some(&recorded));
     let seen = report.recording.map(|recording| build_monitor_charts(recording, &axis));
     let (first, constant) = (load.len(), seen.as_ref().map_or(Vec::new(), |seen| seen.constant.clone()));
     let mut data = PageData { span: axis.drawn_range(), origin: axis.origin_ms, ..PageData::default() };

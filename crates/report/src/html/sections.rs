@@ -298,17 +298,13 @@ fn failures(phase: &Phase) -> Markup {
     }
 }
 
-/// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
-/// arrivals were dropped.
-pub fn slowest_operation<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)> {
-    let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let of = phase.metrics.iter().filter(|m| adds_up(&names, &m.name));
-    // An arrival that was never served took longer than any that was.
-    let known = of.filter_map(|m| {
-        let us = (*m.arrival_response()?.percentiles_us.get(percentile)?).unwrap_or(f64::INFINITY);
-        Some((m.name.as_str(), us))
-    });
-    known.max_by(|a, b| a.1.total_cmp(&b.1))
+/// Name of the slowest operation, with the server's and the client's share of its percentile.
+fn describe_slowest(phase: &Phase, metric: &str, percentile: &str) -> String {
+    let own = phase.metrics.iter().find(|one| one.name == metric);
+    let shares = own
+        .and_then(|one| one.shares_us(percentile))
+        .map(|(server, client)| format!("; server {}, client {}", format_us(server), format_us(client)));
+    format!("{metric}, the slowest{}", shares.unwrap_or_default())
 }
 
 fn figures(
@@ -347,7 +343,7 @@ fn figures(
             }
             @for name in ["p50", "p99", "p99.9"] {
                 @let (value, more) = match slowest_operation(phase, name) {
-                    Some((metric, value)) => (format_us(value), format!("{metric}, the slowest")),
+                    Some((metric, value)) => (format_us(value), describe_slowest(phase, metric, name)),
                     None => ("too few".into(), String::new()),
                 };
                 (render_tile(&format!("{name} response"), &value, &more))
@@ -499,6 +495,8 @@ fn requests(phase: &Phase) -> Markup {
 fn resources(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
     let charts = &made.data.charts[made.load..];
     if charts.is_empty() {
+        (latencies("Server's share of the response time (succeeded)", of(|m| m.server.as_ref())))
+        (client_shares(phase))
         return html! {
             p {
                 "Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
@@ -510,6 +508,20 @@ fn resources(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
     let means = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))).map(|(phase, seen)| {
         let mut text = String::new();
         crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
+/// The client's share of each percentile of the response time.
+fn client_shares(phase: &Phase) -> Markup {
+    let cell = |metric: &Metric, name: &str| {
+        metric.client_us.get(name).map_or("-".into(), |us| us.map_or("unknown".into(), format_us))
+    };
+    let known: Vec<&Metric> = phase.metrics.iter().filter(|metric| !metric.client_us.is_empty()).collect();
+    let row = |metric: &&Metric| {
+        std::iter::once(metric.name.clone()).chain(COLUMNS.map(|name| cell(metric, name))).collect::<Vec<_>>()
+    };
+    let heads = [&["operation"], COLUMNS.as_slice()].concat();
+    let title = "Client's share of the response time (succeeded)";
+    html! { @if !known.is_empty() { (render_table(title, &heads, known.iter().map(row), 1)) } }
+}
+
         text.trim().to_owned()
     });
     let heads = ["series", "value (counters: per second)"];
