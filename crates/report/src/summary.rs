@@ -35,7 +35,7 @@ const REASONS: usize = 3;
 /// Rows of a small terminal.
 const SCREEN: usize = 24;
 
-/// Name of rows of service times.
+/// Name of rows of service times, where the server's share of response times is not known.
 const SERVICE: &str = "  service";
 
 /// Names of rows of the server's and of the client's share of the response times above them.
@@ -80,14 +80,19 @@ pub(crate) const NOT_WATCHED: &str = ", not watched";
 struct Shown {
     reasons: usize,
     services: bool,
+    all: bool,
 }
+
+/// Claims and kinds of failures where not all are shown: those that speak against the run come first.
+const FEW: usize = 3;
 
 /// The whole summary. Without details it fits the screen, so that the verdict stays on it: the least important goes first.
 pub fn render_summary(summary: &Summary, known: SummaryExtras<'_>, style: Style) -> String {
     let fits = |text: &str| style.details || text.lines().count() < SCREEN;
     let mut text = String::new();
-    for (reasons, services) in [(REASONS, true), (2, true), (2, false), (1, false)] {
-        text = made(summary, known, style, Shown { reasons, services });
+    let less = [(REASONS, true, true), (2, true, true), (1, true, true), (1, true, false), (1, false, false)];
+    for (reasons, services, all) in less {
+        text = made(summary, known, style, Shown { reasons, services, all });
         if fits(&text) {
             break;
         }
@@ -108,7 +113,7 @@ fn made(summary: &Summary, known: SummaryExtras<'_>, style: Style, shown: Shown)
     } else if let Some(words) = describe_ending(summary.status) {
         let _ = writeln!(out, "{words}");
     }
-    claims(&mut out, summary, style);
+    claims(&mut out, summary, style, shown);
     reasons(&mut out, &summary.verdict, style, shown);
     out.push('\n');
     for phase in &summary.phases {
@@ -135,13 +140,23 @@ fn made(summary: &Summary, known: SummaryExtras<'_>, style: Style, shown: Shown)
 }
 
 /// A line for each claim: what was asked for, and what else is not valid; a threshold with what was measured.
-fn claims(out: &mut String, summary: &Summary, style: Style) {
+fn claims(out: &mut String, summary: &Summary, style: Style, room: Shown) {
     let grades = &summary.verdict.grades;
     let threshold = |claim: &str| summary.thresholds.iter().find(|one| one.expression == claim);
     let shown = |grade: &&Grade| {
         style.details || grade.asked || grade.trust != Trust::Valid && summary.thresholds.is_empty()
     };
-    let shown: Vec<&Grade> = grades.iter().filter(shown).collect();
+    let mut shown: Vec<&Grade> = grades.iter().filter(shown).collect();
+    let many = shown.len();
+    if !room.all && many > FEW {
+        // Missed thresholds first, then the worse grades.
+        let held = |grade: &Grade| {
+            threshold(&grade.claim).is_none_or(|one| one.threshold_answer() != Decision::Fail)
+        };
+        shown.sort_by_key(|grade| (held(grade), std::cmp::Reverse(grade.trust)));
+        shown.truncate(FEW);
+    }
+    let left_out = many - shown.len();
     // Results that were judged as a whole, and those that others have made, have thresholds without grades.
     let plain =
         summary.thresholds.iter().filter(|one| grades.iter().all(|grade| grade.claim != one.expression));
@@ -164,12 +179,27 @@ fn claims(out: &mut String, summary: &Summary, style: Style) {
         let fits = |told: &usize| style.details || taken + against(*told).chars().count() <= style.columns;
         let told = (1..=grade.against.len()).rev().find(fits);
         let against = told.map_or(String::new(), against);
-        let trust = style.paint_grade(grade.trust, &format!("{:7}", grade.trust.name()));
+        let mark = format!("{:7}", grade.trust.name());
+        if taken > style.columns {
+            // A wrapped line is no place for escape sequences but those of its mark.
+            let whole = style
+                .wrap_text(format!("  {}  {mark}{plain}{against}", one_line(&grade.claim)).trim_end(), 4);
+            let _ = writeln!(
+                out,
+                "{}",
+                whole.replacen(mark.trim_end(), &style.paint_grade(grade.trust, mark.trim_end()), 1)
+            );
+            continue;
+        }
+        let trust = style.paint_grade(grade.trust, &mark);
         let claim = format!("  {:width$}  {trust}", one_line(&grade.claim));
         let _ = writeln!(out, "{}", format!("{claim}{}{against}", verdict(style)).trim_end());
     }
     for threshold in plain {
         let _ = writeln!(out, "  {}  {}", one_line(&threshold.expression), passed(threshold, style));
+    }
+    if left_out > 0 {
+        let _ = writeln!(out, "  {} more with -v", counted(left_out, "claim"));
     }
 }
 
@@ -299,12 +329,20 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     };
     let _ = writeln!(out, "{}", style.wrap_text(&line, 9).replacen(&rate, &style.bold(&rate), 1));
     if phase.arrivals > ok {
-        for (name, count) in phase.outcomes.iter().filter(|(name, count)| *name != "ok" && **count > 0) {
+        let mut kinds: Vec<(&String, &u64)> =
+            phase.outcomes.iter().filter(|(name, count)| *name != "ok" && **count > 0).collect();
+        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let most = if shown.all { kinds.len() } else { FEW };
+        for (name, count) in kinds.iter().take(most) {
             // The first of its kind, in the words of the server or the system.
             let words =
-                phase.errors.get(name).map_or(String::new(), |words| format!(": {}", one_line(words)));
-            let line = format!("         {name} {}{words}", Thousands(*count));
-            let _ = writeln!(out, "{}", style.wrap_text(&line, 11));
+                phase.errors.get(*name).map_or(String::new(), |words| format!(": {}", one_line(words)));
+            let line = format!("         {name} {}{words}", Thousands(**count));
+            let line = if shown.all { style.wrap_text(&line, 11) } else { style.cut_line(&line) };
+            let _ = writeln!(out, "{line}");
+        }
+        if kinds.len() > most {
+            let _ = writeln!(out, "         {} more with -v", counted(kinds.len() - most, "kind"));
         }
     }
     if style.details {
@@ -314,15 +352,16 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     }
 }
 
-/// One table: response times of all that was asked for, and service times where they differ.
+/// One table: response times of all that was asked for, and the server's and the client's share of each; service times where
+/// these are not known and differ.
 fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     // Closing connections says nothing about the database.
     let metrics: Vec<&Metric> = phase.metrics.iter().filter(|m| m.name != CLEANUP).collect();
     let failures = metrics.iter().any(|m| m.all_response.is_some());
     let clients: Vec<Option<Latency>> = metrics.iter().map(|metric| client_share(metric)).collect();
     let mut rows: Vec<(String, &Latency)> = Vec::new();
-    for metric in metrics() {
-        let response = pick(metric);
+    for (metric, client) in metrics.iter().zip(&clients) {
+        let response = if failures { metric.arrival_response() } else { metric.response.as_ref() };
         rows.extend(response.map(|latency| (metric.name.clone(), latency)));
         match (&metric.server, client) {
             // Shares are of successful requests: they do not add up to a time that counts failures.
@@ -345,6 +384,7 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     if rows.is_empty() {
         return;
     }
+    let has_shares = rows.iter().any(|(name, _)| name == CLIENT);
     rows.extend(phase.ideal_response.as_ref().map(|latency| (IDEAL.to_owned(), latency)));
     let title = if failures { "response time, failures included" } else { "response time" };
     append_latency_table(out, title, &rows, &COLUMNS, style);
@@ -355,18 +395,6 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
             format!("mean, max and count are of what was sent, without {} dropped", Thousands(dropped));
         let _ = writeln!(out, "{}", style.wrap_text(&words, 0));
     }
-}
-
-/// Returns whether two distributions differ in what the table shows of them.
-fn differ(a: &Latency, b: &Latency) -> bool {
-    let apart = |a: f64, b: f64| (a - b).abs() > DIFFERS * a.max(b);
-    let percentile = |column: &&str| match (a.percentiles_us.get(*column), b.percentiles_us.get(*column)) {
-        (Some(Some(a)), Some(Some(b))) => apart(*a, *b),
-        (a, b) => a != b,
-    };
-    apart(a.mean_us, b.mean_us) || COLUMNS.iter().any(percentile)
-}
-    let has_shares = rows.iter().any(|(name, _)| name == CLIENT);
     if !has_shares && let Some(words) = describe_shares(&metrics) {
         let _ = writeln!(out, "{}", style.wrap_text(&words, 0));
     }
@@ -388,3 +416,14 @@ fn describe_shares(metrics: &[&Metric]) -> Option<String> {
     let (metric, (server, client)) = known.max_by(|(_, one), (_, other)| one.1.total_cmp(&other.1))?;
     let (server, client) = (format_us(server), format_us(client));
     Some(format!("of the p99 of successful {} {server} are the server's, {client} the client's", metric.name))
+}
+
+/// Returns whether two distributions differ in what the table shows of them.
+fn differ(a: &Latency, b: &Latency) -> bool {
+    let apart = |a: f64, b: f64| (a - b).abs() > DIFFERS * a.max(b);
+    let percentile = |column: &&str| match (a.percentiles_us.get(*column), b.percentiles_us.get(*column)) {
+        (Some(Some(a)), Some(Some(b))) => apart(*a, *b),
+        (a, b) => a != b,
+    };
+    apart(a.mean_us, b.mean_us) || COLUMNS.iter().any(percentile)
+}
