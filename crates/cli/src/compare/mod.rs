@@ -15,7 +15,7 @@ use dyno_frontend::{pages, terminal};
 use dyno_report::comparison::junit::build_junit;
 use dyno_report::comparison::markdown::render_markdown;
 use dyno_report::comparison::text::render_comparisons;
-use dyno_report::comparison::{Pairing, ReportLink};
+use dyno_report::comparison::{Pairing, ReportLink, describe_sides};
 use dyno_report::html::comparison::comparison_page;
 use dyno_rundir::RunDir;
 use gather::{ComparedSide, Group};
@@ -117,6 +117,10 @@ fn pairings(
             settings: gather::settings(first, second),
             environment: gather::environment(first, second),
             warnings: gather::warnings(first, second).into_iter().chain(beyond).collect(),
+            about: match (first.runs.first(), second.runs.first()) {
+                (Some(first), Some(second)) => describe_sides(first, second),
+                _ => Vec::new(),
+            },
             reports: (reports(first), reports(second)),
         }
     };

@@ -4,9 +4,13 @@ pub mod junit;
 pub mod markdown;
 pub mod text;
 
+use crate::html::text::format_timestamp;
+use crate::html::workload::describe_workload;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift, rank};
-use dyno_types::units::{Thousands, symbol};
+use dyno_rundir::RunDir;
+use dyno_types::shell::{again, quoted};
+use dyno_types::units::{Thousands, counted, symbol};
 
 /// One figure of two groups.
 #[derive(Debug, serde::Serialize)]
@@ -75,9 +79,43 @@ pub struct Pairing {
     pub environment: Vec<(String, String, String)>,
     /// Reasons against a comparison.
     pub warnings: Vec<String>,
+    /// What is compared: name of a fact, and what it is on both sides.
+    #[serde(skip)]
+    pub about: Vec<(String, String, String)>,
     /// Reports of the runs of each, as far as there are any.
     #[serde(skip)]
     pub reports: (Vec<ReportLink>, Vec<ReportLink>),
+}
+
+/// What two runs measured, on what, when and how.
+pub fn describe_sides(first: &RunDir, second: &RunDir) -> Vec<(String, String, String)> {
+    let facts = |dir: &RunDir| {
+        let phase = dir.summary.as_ref().and_then(|summary| summary.measured_phase());
+        let required = dir.summary.iter().flat_map(|summary| &summary.thresholds);
+        let required: Vec<&str> = required.map(|one| one.expression.as_str()).collect();
+        let host = &dir.environment;
+        [
+            dir.run.database.clone(),
+            describe_workload(&dir.run.settings, phase),
+            dir.run.target.clone(),
+            required.join(", "),
+            format!("{}: {}, {}", host.host, host.cpu, counted(host.cores.len(), "core")),
+            format!("{}, dyno {}", format_timestamp(&dir.run.started), dir.run.dyno),
+            quoted(&again(&dir.run.command)),
+        ]
+    };
+    let names = [
+        "database",
+        "workload",
+        "target",
+        "thresholds",
+        "client's host",
+        "first run begun",
+        "command of the first run",
+    ];
+    let rows = names.into_iter().zip(facts(first)).zip(facts(second));
+    let rows = rows.map(|((name, first), second)| (name.to_owned(), first, second));
+    rows.filter(|(_, first, second)| !first.is_empty() || !second.is_empty()).collect()
 }
 
 /// Where a run's report is.

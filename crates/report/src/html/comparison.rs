@@ -11,8 +11,11 @@ use crate::html::text::{format_percent, format_us, join_markup, render_lines, re
 use dyno_analysis::compare::Conclusion;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
-use dyno_types::units::{Change, change_span};
+use dyno_types::units::{Change, change_span, counted};
 use maud::{Markup, Render, html};
+
+/// Figures whose drawings stand before the tables.
+const FIRST: usize = 2;
 
 /// The class of a conclusion, and its sign for those who see no colours.
 fn class(conclusion: Conclusion) -> (&'static str, &'static str) {
@@ -58,6 +61,7 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
         header {
             h1 { (title) }
             (verdicts(all))
+            (about(all))
             @for note in left_out { p.note { (note) } }
         }
         main id="main" tabindex="-1" {
@@ -128,20 +132,49 @@ fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
     let mut heads = if many { vec!["pair"] } else { Vec::new() };
     heads.extend(["verdict", "figure", "first", "second", "change", "95 % interval"]);
     html! {
+        @match all {
+            [] => {}
+            [one] => p.answer {
+                strong {
+                    @if let Some(figure) = one.of.figures.first() {
+                        (figure.name) " " (describe_conclusion(figure)) ". "
+                    }
+                    (one.of.verdict_between(&one.first, &one.second))
+                }
+            },
+            // More than a few would be a wall of words: each has its own in its section.
+            many => p.answer { strong { (answer(many)) } },
+        }
         @if all.is_empty() {
             p.note { "Nothing stands beside each other: there is nothing to compare." }
         } @else {
             (render_table("Verdict", &heads, all.iter().enumerate().map(row), 2 + usize::from(many)))
         }
-        // More than a few would be a wall of words: each has its own in its section.
-        @if let [one] = all {
-            p {
-                @if let Some(figure) = one.of.figures.first() {
-                    (figure.name) " " (describe_conclusion(figure)) ". "
-                }
-                (one.of.verdict_between(&one.first, &one.second))
-            }
-        }
+    }
+}
+
+/// How many pairs are better, worse, the same or unclear in their first figure, in a sentence.
+fn answer(all: &[NamedPairing<'_>]) -> String {
+    let conclusions = || all.iter().filter_map(|one| Some(one.of.figures.first()?.found.decision.conclusion));
+    let count = |holds: &dyn Fn(Conclusion) -> bool| conclusions().filter(|one| holds(*one)).count();
+    let counts = [
+        (count(&|one| one == Conclusion::Worse), "worse"),
+        (count(&|one| one == Conclusion::Better), "better"),
+        (count(&|one| one == Conclusion::Same), "no different"),
+        (count(&|one| matches!(one, Conclusion::Unclear(_))), "not decided"),
+    ];
+    let words: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let name = all.iter().find_map(|one| one.of.figures.first()).map_or("figures", |figure| &figure.name);
+    format!("Of {} by {name}: {}.", counted(all.len(), "pair"), words.join(", "))
+}
+
+/// What is compared, side by side: of several pairs what the first is of.
+fn about(all: &[NamedPairing<'_>]) -> Markup {
+    let rows = all.first().map_or(&[][..], |one| one.of.about.as_slice());
+    let cells = rows.iter().map(|(what, first, second)| [what, first, second]);
+    html! {
+        @if !rows.is_empty() { div.long { (render_table("What is compared", &["", "first", "second"], cells, 3)) } }
     }
 }
 
@@ -170,10 +203,11 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
     html! {
         @if !of.is_empty() { p { (one.verdict_between(&pair.first, &pair.second)) } }
         @for warning in &one.warnings { p.note { (warning) } }
+        div.grid2 { @for figure in one.figures.iter().take(FIRST) { (runs(pair, figure)) } }
         (reports(pair))
         (figures(one, of))
         div.grid2 {
-            @for figure in &one.figures { (runs(pair, figure)) }
+            @for figure in one.figures.iter().skip(FIRST) { (runs(pair, figure)) }
             @for responses in &one.responses { (shift(pair, responses, of)) }
         }
         @if one.responses.is_empty() {
@@ -184,7 +218,7 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
                  runs, each for its quantile alone; with one run a side there is none."
             }
         }
-        @if data.distributions.len() > from { (percentile_figure(from, data.distributions.len())) }
+        @if data.distributions.len() > from { (percentile_figure(from, data.distributions.len(), data)) }
         (differences("Settings", of, &one.settings))
         (differences("Environment", of, &one.environment))
     }
@@ -270,16 +304,34 @@ fn runs(one: &NamedPairing<'_>, figure: &ComparedFigure) -> Markup {
     .render_figure()
 }
 
+/// What a shift is called on its axis.
+fn difference(factors: bool) -> &'static str {
+    if factors { "times the first, logarithmic" } else { "difference, % of the first" }
+}
+
+fn show_percent(value: f64) -> String {
+    if value.abs() < 0.5 { "0 %".into() } else { format!("{value:+.0} %") }
+}
+
+/// A factor by its binary logarithm; those between have no label.
+fn show_factor(log: f64) -> String {
+    if log.fract() == 0.0 { format!("{} times", log.exp2()) } else { String::new() }
+}
+
 /// The shift function of an operation.
 fn shift(one: &NamedPairing<'_>, responses: &Responses, of: &str) -> Markup {
-    let change = |ratio: f64| (ratio - 1.0) * 100.0;
+    // Beyond twice and a half the axis is one of factors, where half and double are as far from 1.
+    let ends = responses.shifts.iter().flat_map(|s| [s.ratio, s.interval.map_or(s.ratio, |found| found.1)]);
+    let factors = ends.fold(1.0_f64, |most, ratio| most.max(ratio).max(1.0 / ratio.max(1e-9))) >= 4.0;
+    let change = |ratio: f64| if factors { ratio.max(1e-9).log2() } else { (ratio - 1.0) * 100.0 };
     let places = responses.shifts.iter().enumerate();
     let lows = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.0)));
     let highs = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.1)));
     let (bottom, top) = (lows.fold(-1.0, f64::min), highs.fold(1.0, f64::max));
     let dots = places.clone().map(|(at, s)| {
-        let interval = s.interval.map(|(low, high)| ((s.ratio - low) * 100.0, (high - s.ratio) * 100.0));
-        (at as f64, change(s.ratio), interval)
+        let place = change(s.ratio);
+        let interval = s.interval.map(|(low, high)| (place - change(low), change(high) - place));
+        (at as f64, place, interval)
     });
     let plot = Plot {
         title: format!(
@@ -292,15 +344,15 @@ fn shift(one: &NamedPairing<'_>, responses: &Responses, of: &str) -> Markup {
         faint: Vec::new(),
         lines: vec![crate::html::plot::PlotLine {
             name: match responses.shifts.iter().any(|s| s.interval.is_some()) {
-                true => "difference, % of the first, with 95 % intervals".into(),
-                false => "difference, % of the first".into(),
+                true => format!("{}, with 95 % intervals", difference(factors)),
+                false => difference(factors).to_owned(),
             },
             style: 1,
             points: places.map(|(at, s)| (at as f64, change(s.ratio))).collect(),
         }],
         top,
         bottom,
-        show: |value| if value.abs() < 0.5 { "0 %".into() } else { format!("{value:+.0} %") },
+        show: if factors { show_factor } else { show_percent },
     };
     let rows = responses.shifts.iter().map(|s| {
         let interval = s.interval.map_or("one run: none".into(), |ends| change_span(s.ratio, ends));

@@ -1,6 +1,7 @@
 //! A whole HTML document with its security policy, and the figures that its script draws.
 
 use crate::html::charts::{Chart, PageData};
+use crate::html::drawn::{draw_chart, draw_legend, draw_percentiles};
 use crate::html::text::{render_script_json, without_controls};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -78,8 +79,8 @@ pub(super) fn render_figure(number: usize, chart: &Chart, data: &PageData) -> Ma
     html! {
         figure data-chart=(number) {
             figcaption { (chart.title) " " small { (unit) } }
-            div.plot {}
-            div.legend {}
+            div.plot { (draw_chart(chart, data, if number < 2 { 250.0 } else { 180.0 })) }
+            div.legend { (draw_legend(chart.choices.iter().take(1).flat_map(|one| &one.s).map(|one| one.n.as_str()))) }
         }
     }
 }
@@ -139,12 +140,13 @@ pub(super) fn render_tools() -> Markup {
 }
 
 /// A figure of latency by percentile: which of the page's distributions it shows.
-pub(super) fn percentile_figure(from: usize, to: usize) -> Markup {
+pub(super) fn percentile_figure(from: usize, to: usize, data: &PageData) -> Markup {
+    let shown = &data.distributions[from..to];
     html! {
         figure data-percentiles={ (from) "-" (to) } {
             figcaption { "Response time by percentile " small {} }
-            div.plot {}
-            div.legend {}
+            div.plot { (draw_percentiles(shown)) }
+            div.legend { (draw_legend(shown.iter().map(|one| one.n.as_str()))) }
         }
         p.dim {
             "The axis is log2(1 / (1 - p)): every step halves what lies beyond. A line ends where its last \

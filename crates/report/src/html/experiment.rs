@@ -2,21 +2,28 @@
 
 use crate::faults;
 use crate::html::analysis_sections::{StabilityAnalysis, render_stability};
-use crate::html::charts::PageData;
-use crate::html::document::{render_bar, render_chip, render_section, render_standalone_page, render_tile};
+use crate::html::charts::{Chart, ChartChoice, PageData};
+use crate::html::document::{
+    render_bar, render_chip, render_figure, render_section, render_standalone_page, render_tile, render_tools,
+};
+use crate::html::facts::{Fact, facts, read_head, read_summary, render_facts};
 use crate::html::gathered::{CellRuns, Gathered, GatheredRun, gather_runs};
 use crate::html::overlay::render_overlay;
 use crate::html::plot::{Dot, Plot, category_plot};
+use crate::html::points::{PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::rates;
 use crate::html::sections::render_faults;
 use crate::html::text::{
     format_rate, format_timestamp, format_us, format_whole, join_markup, render_lines, render_table,
 };
 use crate::html::users;
-use crate::summary::NOT_WATCHED;
+use crate::html::workload::describe_workload;
+use crate::style::Style;
+use crate::summary::{NOT_WATCHED, SummaryExtras, render_summary};
 use crate::tuning;
 use crate::worth::Worth;
-use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_rundir::schema::{Environment, Run};
+use dyno_rundir::{ExperimentDir, RunDir, files};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
@@ -27,6 +34,7 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
     let all = gather_runs(dir, price);
     let mut data = PageData::default();
     let overlay = render_overlay(&all, &mut data);
+    let over_time = over_time(&all, &mut data);
     let mut sections: Vec<(&str, &str, Markup)> = Vec::new();
     // One point is no drawing.
     if all.rows.len() != 1 {
@@ -48,14 +56,20 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
     if let Some(text) = tunings(dir) {
         sections.push(("tuning", "Tuning", text));
     }
+    if let Some(text) = over_time {
+        sections.push(("time", "Throughput over time", text));
+    }
     if let Some((title, text)) = &overlay {
         sections.push(("overlay", title, text.clone()));
     }
     sections.push(("runs", "Runs", runs(&all)));
+    if let Some(text) = settings(dir) {
+        sections.push(("settings", "Settings", text));
+    }
     sections.push(("repeat", "Repeat this experiment", repeat(dir)));
     // The question stands above the name of its file.
     let (title, name) = match &dir.description {
-        Some(question) => (question.as_str(), format!("{}, ", dir.name)),
+        Some(question) => (question.as_str(), dir.name.clone()),
         None => (dir.name.as_str(), String::new()),
     };
     let links: Vec<(&str, &str)> = sections.iter().map(|(id, title, _)| (*id, *title)).collect();
@@ -64,8 +78,8 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
         (render_bar(&chips(&all), &dir.name, &links))
         header {
             h1 { (title) }
-            p { strong { (said) } }
-            p.dim { (name) (format_timestamp(&dir.started)) }
+            p.answer { strong { (said) } }
+            (render_facts(&facts_of(&all, &name)))
             (headline(&all, found.is_empty()))
             @for note in &all.notes { p.note { (note) } }
         }
@@ -74,6 +88,107 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
         }
     };
     render_standalone_page(&dir.name, &body, &data)
+}
+
+/// Runs whose files are read for the facts of the page.
+const LOOKED_AT: usize = 50;
+
+/// Facts of the experiment: those of its first run, with every database and host that took part.
+fn facts_of(all: &Gathered<'_>, name: &str) -> Vec<Fact> {
+    let runs = || all.rows.iter().flat_map(|row| row.runs.first()).take(LOOKED_AT);
+    let path = |run: &GatheredRun| all.dir.path.join(&run.ended.dir);
+    let heads: Vec<(Run, Environment)> = runs().filter_map(|run| read_head(&path(run))).collect();
+    let Some((run, host)) = heads.first() else {
+        return vec![("Begun", format_timestamp(&all.dir.started).render())];
+    };
+    let mut found = facts(run, host, &describe_workload(&run.settings, None));
+    let mut databases: Vec<&str> = heads.iter().map(|(run, _)| run.database.as_str()).collect();
+    databases.sort_unstable();
+    databases.dedup();
+    let mut required: Vec<String> = runs()
+        .filter_map(|run| read_summary(&path(run)))
+        .flat_map(|summary| summary.thresholds.into_iter().map(|one| one.expression))
+        .collect();
+    required.sort_unstable();
+    required.dedup();
+    for (of, words) in &mut found {
+        match *of {
+            "Database" if databases.len() > 1 => *words = databases.join(", ").render(),
+            "Begun" => *words = format!("{}, dyno {}", format_timestamp(&all.dir.started), run.dyno).render(),
+            "Command" => *words = html! { code { (quoted(&again(&all.dir.command))) } },
+            // Each run has a server of its own, or the file names it.
+            "Target" if heads.iter().any(|(other, _)| other.target != run.target) => *words = html! {},
+            _ => {}
+        }
+    }
+    let factors: Vec<String> = all
+        .factor_names()
+        .iter()
+        .enumerate()
+        .map(|(at, factor)| format!("{factor}: {}", all.factor_levels(at).join(", ")))
+        .collect();
+    found.insert(2, ("Varied", factors.join("; ").render()));
+    found.insert(3, ("Thresholds", required.join(", ").render()));
+    if !name.is_empty() {
+        found.insert(0, ("Experiment", name.render()));
+    }
+    found
+}
+
+/// Cells whose course can be chosen.
+const COURSES: usize = 60;
+
+/// Throughput over time: one cell at a time, a line for each repetition.
+fn over_time(all: &Gathered<'_>, data: &mut PageData) -> Option<Markup> {
+    let has_course = |run: &&GatheredRun| run.seconds.len() >= 3;
+    let choices = all.rows.iter().take(COURSES).filter_map(|row| {
+        let runs = row.runs.iter().filter(has_course).take(8);
+        let series: Vec<PackedSeries> = runs
+            .map(|run| {
+                let points: Vec<SeriesPoint> =
+                    run.seconds.iter().map(|(second, n)| (*second as f64 + 0.5, Some(*n as f64))).collect();
+                pack_series(&format!("repetition {}", run.ended.repetition), &with_gaps(points), POINTS)
+            })
+            .collect();
+        (!series.is_empty()).then(|| ChartChoice { n: row.describe_cell(), s: series })
+    });
+    let choices: Vec<ChartChoice> = choices.collect();
+    if choices.is_empty() {
+        return None;
+    }
+    let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
+    data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
+    let chart = Chart {
+        id: "course".into(),
+        title: "Operations of each second after the warm-up".into(),
+        unit: "operations/s".into(),
+        log: false,
+        choices,
+    };
+    let drawn = render_figure(data.charts.len(), &chart, data);
+    data.charts.push(chart);
+    // An overlay has the buttons for both.
+    let has_tools = data.charts.len() > 1;
+    Some(html! {
+        @if !has_tools { (render_tools()) }
+        (drawn)
+        @if all.rows.len() > COURSES { p.dim { "The first " (COURSES) " cells can be chosen." } }
+    })
+}
+
+/// Points of a line: the page has many of them.
+const POINTS: usize = 600;
+
+/// The experiment's file, secrets masked.
+fn settings(dir: &ExperimentDir) -> Option<Markup> {
+    let text = files::read_to_string(&dir.path.join("experiment.yaml")).ok()?;
+    Some(html! {
+        details {
+            summary { "experiment.yaml" }
+            pre { (text) }
+        }
+        @if !dir.sets.is_empty() { p { "Changed by --set: " (dir.sets.join(", ")) } }
+    })
 }
 
 /// The worst verdict of the runs as a chip, with how many have it.
@@ -278,10 +393,47 @@ fn address(dir: &str) -> String {
     format!("./{}/report.html", percent::percent_encode(dir, SET))
 }
 
+/// Runs whose summaries stand in the page.
+const SUMMARIES: usize = 100;
+
+/// The number by which a run's summary is found in the page, if it has one.
+fn number_of(all: &Gathered<'_>, run: &GatheredRun) -> Option<usize> {
+    let mut runs = all.rows.iter().flat_map(|row| &row.runs).take(SUMMARIES);
+    runs.position(|one| std::ptr::eq(one, run))
+}
+
+/// A link to a run: to its summary in this page, which goes where the page goes, or else to its own page.
 fn link(all: &Gathered<'_>, run: &GatheredRun, words: &str) -> Markup {
-    match all.dir.path.join(&run.ended.dir).join("report.html").is_file() {
-        true => html! { a href=(address(&run.ended.dir)) { (words) } },
-        false => words.render(),
+    let path = all.dir.path.join(&run.ended.dir);
+    match number_of(all, run).filter(|_| path.join("summary.json").is_file()) {
+        Some(number) => html! { a href={ "#run-" (number) } { (words) } },
+        None if path.join("report.html").is_file() => html! { a href=(address(&run.ended.dir)) { (words) } },
+        None => words.render(),
+    }
+}
+
+/// The summaries of the runs, as `dyno report` prints them, with a link to each run's own page.
+fn summaries(all: &Gathered<'_>) -> Markup {
+    let style = Style { colour: false, columns: 100, details: false };
+    let runs = all.rows.iter().flat_map(|row| &row.runs).take(SUMMARIES).enumerate();
+    let known = runs.filter_map(|(number, run)| {
+        let path = all.dir.path.join(&run.ended.dir);
+        let summary = read_summary(&path)?;
+        let text = render_summary(&summary, SummaryExtras::default(), style);
+        Some((number, run, text, path.join("report.html").is_file()))
+    });
+    html! {
+        @for (number, run, text, has_page) in known {
+            details {
+                summary { (run.ended.dir) }
+                div id={ "run-" (number) } {
+                    pre { (text.trim_end()) }
+                    @if has_page {
+                        p { a href=(address(&run.ended.dir)) { "Its own page" } ", where the experiment's directory is" }
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -457,6 +609,7 @@ fn runs(all: &Gathered<'_>) -> Markup {
     heads.extend(remarked.then_some("remarks"));
     html! {
         div class="long runs" { (render_table("Every run that has ended", &heads, runs().map(row), 2)) }
+        (summaries(all))
     }
 }
 

@@ -50,6 +50,7 @@ fn pairing(runs: usize) -> Pairing {
         settings: rows.clone(),
         environment: rows,
         warnings: vec![HOSTILE.into()],
+        about: vec![(HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned())],
         reports: (vec![ReportLink { name: HOSTILE.into(), address: HOSTILE.into() }], Vec::new()),
     }
 }

@@ -1,6 +1,7 @@
 //! The report as one HTML file, of a run or of an experiment: it needs no network, no server and nothing beside itself.
 //!
 //! `document` frames every page, `page` puts a run's sections together, `sections` and `analysis_sections` make them,
+//! `facts` are what each page says first, `drawn` the charts that are seen without a script, `axes` their ticks,
 //! `timeline` is the axis of time, `charts` and `watched` what is drawn on it, `points` how series are cut to size,
 //! `text` makes figures into words, tables and lists. `experiment`, `users` and `rates` are the page of an experiment, made
 //! of what `gathered` reads, `overlay` lays two factors over each other, `comparison` is the page of a comparison; the
@@ -9,10 +10,13 @@
 //! request at all.
 
 pub mod analysis_sections;
+mod axes;
 pub mod charts;
 pub mod comparison;
 mod document;
+mod drawn;
 pub mod experiment;
+pub mod facts;
 pub mod gathered;
 pub mod overlay;
 pub mod page;

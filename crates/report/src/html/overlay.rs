@@ -66,19 +66,19 @@ pub fn render_overlay(all: &Gathered<'_>, data: &mut PageData) -> Option<(String
         all.rows.iter().filter(|row| level(row, over, name) && level(row, by, size)).collect()
     };
     let (sizes, names) = (all.factor_levels(by), all.factor_levels(over));
+    let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
+    data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
     let mut figures = Vec::new();
     for size in &sizes {
         let series = names.iter().map(|name| pack_series(name, &tens(&of(size, name)), MOST)).collect();
         let title = format!("{by_name} {size}: throughput of ten seconds");
         let chart = Chart::without_choices(&format!("overlay-{size}"), &title, "operations/s", series);
         figures.push(match &chart {
-            Some(chart) => render_figure(data.charts.len(), chart),
+            Some(chart) => render_figure(data.charts.len(), chart, data),
             None => html! { p { (by_name) " " (size) ": no run of ten seconds or more." } },
         });
         data.charts.extend(chart);
     }
-    let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
-    data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
     let heads = [&[by_name], names.as_slice()].concat();
     let row = |size: &&str| {
         let cells = names.iter().map(|name| cell(&of(size, name)));

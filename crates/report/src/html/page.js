@@ -52,6 +52,7 @@ const ticks = (a, b, step) => {
   for (let i = Math.ceil(a / step - 1e-9); i * step <= b + step * 1e-9 && all.length < 60; i++) all.push(i * step);
   return all;
 };
+/* Three ticks or more, whatever the axis. */
 const logTicks = (a, b) => {
   const all = [], many = Math.log10(b / a) > 3;
   for (let p = Math.floor(Math.log10(a)); p <= Math.log10(b) + 1; p++) {
@@ -60,7 +61,7 @@ const logTicks = (a, b) => {
       if (v >= a * 0.999 && v <= b * 1.001) all.push(v);
     }
   }
-  return all;
+  return all.length < 3 ? ticks(a, b, steps(b - a, 8)) : all;
 };
 const unpack = s => {
   if (!s.x) {
@@ -91,7 +92,7 @@ const yAxis = (root, box, lo, hi, log, unit) => {
   const y = log
     ? v => box.h - box.b - (Math.log(Math.max(v, lo)) - Math.log(lo)) / (Math.log(hi) - Math.log(lo)) * (box.h - box.b - box.t)
     : v => box.h - box.b - (v - lo) / (hi - lo) * (box.h - box.b - box.t);
-  for (const v of log ? logTicks(lo, hi) : ticks(lo, hi, steps(hi - lo, 4))) {
+  for (const v of log ? logTicks(lo, hi) : ticks(lo, hi, steps(hi - lo, lo === 0 ? 5 : 8))) {
     svg("line", { class: "grid", x1: box.l, x2: box.w - box.r, y1: y(v), y2: y(v) }, root);
     svg("text", { x: box.l - 6, y: y(v) + 4, "text-anchor": "end" }, root, tick(v, unit));
   }
@@ -146,7 +147,7 @@ const draw = chart => {
     if (chart.tall && x2 - x1 > name.length * 8 + 4) svg("text", { x: x1 + 3, y: 11 }, root, name);
   }
   const y = yAxis(root, box, lo, hi, chart.spec.log, chart.spec.unit);
-  const step = steps(b - a, box.w / 90, true), fine = step < 0.1 ? 2 : step < 1 ? 1 : 0;
+  const step = steps(b - a, Math.max(5, box.w / 90), true), fine = step < 0.1 ? 2 : step < 1 ? 1 : 0;
   for (const t of ticks(a, b, step)) {
     svg("line", { class: "grid", x1: x(t), x2: x(t), y1: box.h - box.b, y2: box.h - box.b + 4 }, root);
     const anchor = x(t) > box.w - 40 ? "end" : x(t) < box.l + 20 ? "start" : "middle";

@@ -1,5 +1,6 @@
 //! Small drawings that need no script: points with intervals, and lines, on an axis of numbers or of words.
 
+use crate::html::axes::{nice_step, round_label, tenths};
 use maud::{Markup, html};
 
 /// The axis across.
@@ -68,26 +69,6 @@ const TOP: f64 = 10.0;
 const RIGHT: f64 = 12.0;
 const DASH: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
 
-/// A step of 1, 2 or 5 times a power of ten that gives about `count` ticks.
-fn step(top: f64, count: f64) -> f64 {
-    let raw = (top / count).max(f64::MIN_POSITIVE);
-    let power = 10f64.powf(raw.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|n| *n >= raw).unwrap_or(raw)
-}
-
-/// A figure beside an axis: without zeros at its end, and 0 without a unit.
-fn round(text: &str) -> String {
-    let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
-    let number = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
-    };
-    match (number, unit) {
-        ("0", _) | (_, "") => number.to_owned(),
-        _ => format!("{number} {unit}"),
-    }
-}
-
 impl Plot {
     fn numbers(&self) -> (f64, f64, bool) {
         let all = self
@@ -142,10 +123,10 @@ impl Plot {
                 let (low, high, doublings) = self.numbers();
                 let ticks: Vec<f64> = match doublings {
                     true => (low.floor() as i32..=high.ceil() as i32).map(|n| f64::from(n).exp2()).collect(),
-                    false => (0..=10).map(|n| f64::from(n) * step(high, 6.0)).collect(),
+                    false => (0..=10).map(|n| f64::from(n) * nice_step(high, 6.0)).collect(),
                 };
                 let inside = |tick: &f64| (LEFT - 1.0..=WIDTH - RIGHT + 1.0).contains(&x(*tick));
-                let shown = |tick: f64| (x(tick), round(&crate::html::text::format_rate(tick)));
+                let shown = |tick: f64| (x(tick), round_label(&crate::html::text::format_rate(tick)));
                 labels.extend(ticks.into_iter().filter(inside).map(shown));
             }
         }
@@ -177,7 +158,8 @@ impl Plot {
         let base = HEIGHT - BOTTOM;
         let y = |value: f64| base - (value.clamp(bottom, top) - bottom) / (top - bottom) * (base - TOP);
         let x = self.place();
-        let step = step(top - bottom, 4.0);
+        // Three ticks or more.
+        let step = nice_step(top - bottom, 5.0);
         let ticks = (-12..12).map(|n| f64::from(n) * step).filter(|tick| (bottom..=top).contains(tick));
         let right = tenths(WIDTH - RIGHT);
         html! {
@@ -188,7 +170,7 @@ impl Plot {
                         @let at = tenths(y(tick));
                         line class="grid" x1=(LEFT) x2=(right) y1=(at) y2=(at) {}
                         text x=(tenths(LEFT - 6.0)) y=(tenths(y(tick) + 4.0)) text-anchor="end" {
-                            (round(&(self.show)(tick)))
+                            (round_label(&(self.show)(tick)))
                         }
                     }
                     @if bottom < 0.0 {
@@ -220,11 +202,6 @@ impl Plot {
     }
 }
 
-/// A place in a drawing: a tenth of a unit is less than is seen.
-fn tenths(place: f64) -> String {
-    format!("{place:.1}")
-}
-
 /// The path of an interval from `low` to `high`, with its ends.
 fn bar(cx: f64, low: f64, high: f64) -> String {
     let left = cx - 4.0;
@@ -242,24 +219,5 @@ impl PlotLine {
     fn render_path(&self, path: &str) -> Markup {
         let dash = DASH[self.style % DASH.len()];
         html! { path class={ "s k" (self.style % 8) } stroke-dasharray=(dash) d=(path) {} }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_beside_an_axis_are_round() {
-        for (text, shown) in [
-            ("5.00 ms", "5 ms"),
-            ("0 ns", "0"),
-            ("1.50 s", "1.5 s"),
-            ("100 µs", "100 µs"),
-            ("150,000", "150,000"),
-            ("+50 %", "+50 %"),
-        ] {
-            assert_eq!(round(text), shown);
-        }
     }
 }

@@ -6,9 +6,9 @@ use crate::html::charts::PageData;
 use crate::html::document::{
     percentile_figure, render_bar, render_chip, render_figure, render_section, render_tile, render_tools,
 };
+use crate::html::facts::{answer_of_run, facts_of_run, render_facts, slowest_operation};
 use crate::html::text::{
-    format_bytes, format_percent, format_rate, format_timestamp, format_us, format_whole, join_markup,
-    render_table,
+    format_bytes, format_percent, format_rate, format_us, format_whole, join_markup, render_table,
 };
 use crate::html::timeline::Mark;
 use crate::html::workload;
@@ -17,7 +17,7 @@ use crate::{faults, worth};
 use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Decision, Grade, Latency, Metric, Phase, Status, Summary, Trust};
-use dyno_rundir::{RunDir, adds_up, unit_name};
+use dyno_rundir::{RunDir, unit_name};
 use dyno_types::metric::CLEANUP;
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
@@ -67,6 +67,9 @@ const SECTIONS: [(&str, &str, &str); 9] = [
     ("repeat", "Repeat this run", "Repeat"),
 ];
 
+/// Charts that stand before the sections: throughput and response time.
+const FIRST: usize = 2;
+
 /// Events that are listed at most.
 const LISTED: usize = 200;
 
@@ -91,7 +94,7 @@ pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&St
     };
     html! {
         (render_bar(&chips, &words, &SECTIONS.map(|(id, _, short)| (id, short))))
-        header { (headline(report, made, steady)) }
+        header { (headline(report, made, steady, &words)) }
         main id="main" tabindex="-1" {
             @for (id, title, _) in SECTIONS { (render_section(id, title, &content(id))) }
         }
@@ -159,8 +162,13 @@ fn kept(summary: &Summary) -> Markup {
     }
 }
 
-/// Verdict and the figures that stand for the run.
-fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> Markup {
+/// The answer, what was measured, the figures that stand for the run, and their course.
+fn headline(
+    report: &Report<'_>,
+    made: &PageParts<'_>,
+    steady: Option<&StabilityAnalysis>,
+    workload: &str,
+) -> Markup {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
     let words = match summary.status {
@@ -175,13 +183,19 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&Stability
     let is_invalid = !under_way && summary.verdict.trust == Trust::Invalid;
     html! {
         h1 { (summary.title) " on " (summary.database) }
-        p.dim { (summary.target) ", " (format_timestamp(&summary.started)) }
+        p.answer { strong { (answer_of_run(summary)) } }
+        (render_facts(&facts_of_run(&report.dir.run, &report.dir.environment, summary, workload)))
         @if let Some(words) = words { p.note { (words) } }
-        (reasons(summary))
         @match summary.measured_phase() {
             Some(phase) => (figures(phase, steady, report.price, is_invalid)),
             None => p.note { "Nothing was measured: there is no figure for this run." },
         }
+        div.grid2 {
+            @for (number, chart) in made.data.charts[..made.load].iter().take(FIRST).enumerate() {
+                (render_figure(number, chart, made.data))
+            }
+        }
+        (reasons(summary))
         (thresholds(summary))
         @if let Some(phase) = summary.measured_phase() { (by_operation(phase)) (failures(phase)) }
         (links(summary))
@@ -370,8 +384,8 @@ fn over_time(made: &PageParts<'_>) -> Markup {
                  maximum."
             }
         }
-        @for (number, chart) in made.data.charts[..made.load].iter().enumerate() {
-            (render_figure(number, chart))
+        @for (number, chart) in made.data.charts[..made.load].iter().enumerate().skip(FIRST) {
+            (render_figure(number, chart, made.data))
         }
         @if !made.marks.is_empty() {
             details open class="long" {
@@ -389,7 +403,7 @@ fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
     let measured = report.summary.measured_phase();
     html! {
         @if !made.data.distributions.is_empty() {
-            (percentile_figure(0, made.data.distributions.len()))
+            (percentile_figure(0, made.data.distributions.len(), made.data))
         // Many tools print percentiles and keep no distribution.
         } @else if measured.is_some_and(|phase| phase.count_successes() > 0) {
             p {
@@ -481,6 +495,8 @@ fn requests(phase: &Phase) -> Markup {
         (render_table("Requests by outcome", &heads, phase.metrics.iter().map(row), 1))
         (latencies(&of_all, of(|m| m.all_response.as_ref())))
         (latencies(&format!("{response} (succeeded)"), of(|m| m.response.as_ref()).chain(ideal)))
+        (latencies("Server's share of the response time (succeeded)", of(|m| m.server.as_ref())))
+        (client_shares(phase))
         (latencies(&format!("Service time from sending (succeeded{clock})"), of(|m| m.service.as_ref())))
         (latencies("Service time (failed)", of(|m| m.failed_service.as_ref())))
         @if !phase.drops.is_empty() {
@@ -492,22 +508,6 @@ fn requests(phase: &Phase) -> Markup {
     }
 }
 
-fn resources(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
-    let charts = &made.data.charts[made.load..];
-    if charts.is_empty() {
-        (latencies("Server's share of the response time (succeeded)", of(|m| m.server.as_ref())))
-        (client_shares(phase))
-        return html! {
-            p {
-                "Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
-                 nothing can be said about resources."
-            }
-        };
-    }
-    let measured = report.summary.measured_phase();
-    let means = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))).map(|(phase, seen)| {
-        let mut text = String::new();
-        crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
 /// The client's share of each percentile of the response time.
 fn client_shares(phase: &Phase) -> Markup {
     let cell = |metric: &Metric, name: &str| {
@@ -522,6 +522,20 @@ fn client_shares(phase: &Phase) -> Markup {
     html! { @if !known.is_empty() { (render_table(title, &heads, known.iter().map(row), 1)) } }
 }
 
+fn resources(report: &Report<'_>, made: &PageParts<'_>) -> Markup {
+    let charts = &made.data.charts[made.load..];
+    if charts.is_empty() {
+        return html! {
+            p {
+                "Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \
+                 nothing can be said about resources."
+            }
+        };
+    }
+    let measured = report.summary.measured_phase();
+    let means = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))).map(|(phase, seen)| {
+        let mut text = String::new();
+        crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
         text.trim().to_owned()
     });
     let heads = ["series", "value (counters: per second)"];
@@ -529,7 +543,7 @@ fn client_shares(phase: &Phase) -> Markup {
     html! {
         @if let Some(means) = means { pre { (means) } }
         div.grid2 {
-            @for (number, chart) in charts.iter().enumerate() { (render_figure(made.load + number, chart)) }
+            @for (number, chart) in charts.iter().enumerate() { (render_figure(made.load + number, chart, made.data)) }
         }
         @if !made.constant.is_empty() {
             details {

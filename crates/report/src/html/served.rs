@@ -236,7 +236,7 @@ pub fn live_page(name: &str, kind: ListedKind, writes: bool) -> String {
         }
         main id="main" tabindex="-1" data-follow=(encode_path("tail", name)) data-name=(name) {
             (render_tools())
-            @for (number, chart) in data.charts.iter().enumerate() { (render_figure(number, chart)) }
+            @for (number, chart) in data.charts.iter().enumerate() { (render_figure(number, chart, &data)) }
             p.dim { "The last hour of seconds at most; the report has everything." }
         }
     };

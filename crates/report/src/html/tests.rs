@@ -131,6 +131,24 @@ fn names(count: usize) -> Vec<String> {
     (0..count).map(|n| if n == 0 { HOSTILE.into() } else { format!("OPERATION-{n}") }).collect()
 }
 
+#[test]
+fn a_page_answers_first_and_is_whole_without_its_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    write_run(&path, &names(2), 20, 1, false);
+    let page = render_test_page(&path);
+    let header = page.split("<main").next().unwrap();
+    // 200 operations of two kinds a second.
+    assert!(header.contains(" answered 400 operations/s to 8 users; 99 % of "), "{header}");
+    for fact in ["Database", "Workload", "Target", "Client's host", "Begun", "Command"] {
+        assert!(header.contains(&format!("<dt>{fact}</dt>")), "{fact}: {header}");
+    }
+    assert_eq!(header.matches("<svg viewBox=\"0 0 720 250\"").count(), 2);
+    let figures = page.matches("<div class=\"plot\">").count();
+    assert!(figures > 3);
+    assert_eq!(page.matches("<div class=\"plot\"><svg ").count(), figures, "all are drawn");
+}
+
 /// The data that the page holds.
 pub(super) fn page_data(page: &str) -> serde_json::Value {
     let begin = page.find("id=\"data\">").unwrap() + 10;

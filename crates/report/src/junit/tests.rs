@@ -294,6 +294,7 @@ fn a_comparison_fails_where_the_command_does() {
         settings: Vec::new(),
         environment: Vec::new(),
         warnings: vec!["hosts differ".into()],
+        about: Vec::new(),
         reports: (Vec::new(), Vec::new()),
     };
     let figures = vec![

@@ -1,0 +1,51 @@
+//! Axes of drawings: where ticks stand, and the figures beside them.
+
+/// A step of 1, 2 or 5 times a power of ten that a span has at least `count / 2.5` times.
+pub(super) fn nice_step(span: f64, count: f64) -> f64 {
+    let raw = (span / count).max(f64::MIN_POSITIVE);
+    let power = 10f64.powf(raw.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|n| *n >= raw * 0.999).unwrap_or(raw)
+}
+
+/// Multiples of a step from `low` to `high`.
+pub(super) fn even_ticks(low: f64, high: f64, step: f64) -> Vec<f64> {
+    let first = (low / step - 1e-9).ceil() as i64;
+    (first..first + 60).map(|n| n as f64 * step).take_while(|tick| *tick <= high + step * 1e-9).collect()
+}
+
+/// A figure beside an axis: without zeros at its end, and 0 without a unit.
+pub(super) fn round_label(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    match (number, unit) {
+        ("0", _) | (_, "") => number.to_owned(),
+        _ => format!("{number} {unit}"),
+    }
+}
+
+/// A place in a drawing: a tenth of a unit is less than is seen.
+pub(super) fn tenths(place: f64) -> String {
+    format!("{place:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_beside_an_axis_are_round() {
+        for (text, shown) in [
+            ("5.00 ms", "5 ms"),
+            ("0 ns", "0"),
+            ("1.50 s", "1.5 s"),
+            ("100 µs", "100 µs"),
+            ("150,000", "150,000"),
+            ("+50 %", "+50 %"),
+        ] {
+            assert_eq!(round_label(text), shown);
+        }
+    }
+}
