@@ -71,11 +71,16 @@ fn carry_out_text(
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let mut directory = Directory::create(&path, text, name, sets, &plan)?;
-    if args.web || args.open {
-        crate::serve::show_live_page(directory.path(), args.open)?;
-    }
+    let wanted = args.web || args.open;
+    let live = wanted.then(|| crate::serve::show_live_page(directory.path(), args.open)).transpose()?;
     let how = CarryOut { quiet: args.quiet, json: args.json, outlets, junit, persistent: None };
-    carry_out(&plan, &mut directory, control, how)
+    let ended = carry_out(&plan, &mut directory, control, how);
+    // Nothing holds the directory any more: the page learns that it is over.
+    drop(directory);
+    if let Some(live) = live {
+        live.hand_over_report();
+    }
+    ended
 }
 
 /// `dyno run TARGET --repeat N`: an experiment without a file. The target is a setting of its own: it may hold a password, which

@@ -260,10 +260,11 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         busy: resolved.busy_cores(),
     };
     let target = plan.target.clone();
+    let mut live = None;
     let apply = |conductor: &mut Conductor<'_>| {
         let mut metrics = metrics(outlets, &target, conductor)?;
         if let Some(writer) = conductor.session.run_writer().filter(|_| args.web || args.open) {
-            serve::show_live_page(writer.run_path(), args.open)?;
+            live = Some(serve::show_live_page(writer.run_path(), args.open)?);
         }
         let session = &mut conductor.session;
         let ended = phases(args, &mut resolved, opened.as_ref(), &control, session, metrics.as_mut());
@@ -274,7 +275,11 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         Ok(AppliedPhases { ended: ended?, pacing: resolved.measure_job()?.pacing, rest: metrics })
     };
     let executed = conductor::execute(plan, &opened, control.clone(), apply, |summary, _| exit_of(summary))?;
-    conclude(args, executed, place)
+    let ended = conclude(args, executed, place);
+    if let Some(live) = live {
+        live.hand_over_report();
+    }
+    ended
 }
 
 /// The run directory, if one is wanted.

@@ -5,6 +5,7 @@ use super::served_directory::{ServedDirectory, SurveyError};
 use dyno_experiment::directory::{DirectoryError, holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
 use dyno_frontend::run_directory::silence;
+use dyno_rundir::IntervalLine;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
 use dyno_rundir::{Event, series};
@@ -40,6 +41,8 @@ pub struct Tail {
     /// Time (seconds since the first phase began), length of an interval of the phase, succeeded and failed a second, p50 and
     /// p99 in microseconds.
     pub rows: Vec<LiveSecond>,
+    /// Failures of the last interval by outcome, the most first.
+    pub errors: Vec<(String, u64)>,
     /// Phases: begin, end if it has ended, name.
     pub phases: Vec<(f64, Option<f64>, String)>,
     /// Position to go on from.
@@ -145,6 +148,7 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), FollowError>
     }
     let (text, next) = chunk(&path.join("series.csv"), tail.next).map_err(FollowError::Series)?;
     tail.next = next;
+    tail.errors = failures(path);
     let epoch = |phase: &str| {
         // Seconds are counted from the beginning of the warm-up where there is one.
         let before = Some("warmup").filter(|_| phase == "measure").and_then(|name| at("begin", name));
@@ -157,6 +161,30 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), FollowError>
     };
     rows(&text, metric, &axis, tail);
     Ok(())
+}
+
+/// Bytes at the end of `intervals.jsonl` in which its last line is looked for.
+const LAST_LINE: u64 = 1 << 18;
+
+/// Failures of the last interval that was recorded; nothing where that cannot be read.
+fn failures(path: &Path) -> Vec<(String, u64)> {
+    let read = || -> Option<IntervalLine> {
+        let mut file = files::open(&path.join("intervals.jsonl")).ok()?;
+        let length = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LAST_LINE))).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LAST_LINE).read_to_end(&mut bytes).ok()?;
+        let whole = bytes.strip_suffix(b"\n").or_else(|| {
+            let end = bytes.iter().rposition(|byte| *byte == b'\n')?;
+            Some(&bytes[..end])
+        })?;
+        serde_json::from_slice(whole.rsplit(|byte| *byte == b'\n').next()?).ok()
+    };
+    let ended = read().map(|line| line.ended).unwrap_or_default();
+    let mut failed: Vec<(String, u64)> =
+        ended.into_iter().filter(|(name, count)| name != "ok" && *count > 0).collect();
+    failed.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    failed
 }
 
 fn plan<'a>(run: &'a Run, phase: &str) -> Option<&'a Planned> {
@@ -250,6 +278,21 @@ fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_of_the_last_whole_line_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(failures(folder.path()), []);
+        let line = |ended: &str| {
+            let line = IntervalLine { phase: "measure".into(), ..IntervalLine::default() };
+            serde_json::to_string(&line).unwrap().replace("\"ended\":{}", &format!("\"ended\":{ended}"))
+        };
+        let text = format!("{}\n{}\n", line("{\"ok\":5}"), line("{\"ok\":1,\"busy\":2,\"timed_out\":7}"));
+        for torn in ["", "{\"phase\":\"mea"] {
+            std::fs::write(folder.path().join("intervals.jsonl"), format!("{text}{torn}")).unwrap();
+            assert_eq!(failures(folder.path()), [("timed_out".to_owned(), 7), ("busy".to_owned(), 2)]);
+        }
+    }
 
     #[test]
     fn a_tail_goes_on_where_it_was_left_and_takes_whole_lines() {

@@ -20,15 +20,16 @@ use dyno_types::child;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use http::{Request, Response};
-pub use listing::run_listed;
+pub use listing::listed;
 use pending_pages::{NotMade, PageQuery, PendingPages};
 use served_directory::{ServedDirectory, SurveyError};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Reports that are kept.
 const KEPT: usize = 32;
@@ -70,6 +71,7 @@ struct Site {
     pending_pages: Arc<PendingPages>,
     /// The same of lists of what there is: no report keeps them from being made.
     pending_lists: Arc<PendingPages>,
+    followed: Followed,
 }
 
 fn token_of(path: &Path) -> Result<String, Failure> {
@@ -125,8 +127,15 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let auth = AuthRules::new(&names, token.as_deref())?;
     let (shown, pending_pages) = (args.dir.display().to_string(), PendingPages::new(DEADLINE));
     let pending_lists = PendingPages::new(DEADLINE);
-    let site =
-        Arc::new(Site { directory, auth, shown, reports: Mutex::default(), pending_pages, pending_lists });
+    let site = Arc::new(Site {
+        directory,
+        auth,
+        shown,
+        reports: Mutex::default(),
+        pending_pages,
+        pending_lists,
+        followed: Followed::default(),
+    });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
         .map_err(|error| Failure::usage(format!("--listen {}: {error}", args.listen)))?;
     let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
@@ -141,7 +150,7 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
 ///
 /// # Errors
 /// The directory cannot be read, or nothing can listen.
-pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
+fn live_page_of(directory: &Path) -> Result<LivePage, Failure> {
     let named = |error: std::io::Error| Failure::usage(format!("--web: {}: {error}", directory.display()));
     let served = ServedDirectory::open(directory).map_err(named)?;
     let inside = directory.canonicalize().map_err(named)?;
@@ -157,26 +166,70 @@ pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
         reports: Mutex::default(),
         pending_pages,
         pending_lists,
+        followed: Followed::default(),
     });
+    let own = site.clone();
     let listening =
-        http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
+        http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| own.answer(request)))
             .map_err(|error| Failure::usage(format!("--web: {error}")))?;
     const SET: &AsciiSet = &RESERVED.remove(b'/');
-    Ok(format!("http://{listening}/live/{}", percent::percent_encode(&name, SET)))
+    Ok(LivePage { address: format!("http://{listening}/live/{}", percent::percent_encode(&name, SET)), site })
+}
+
+/// A live page of a run of this process, for as long as the process lives.
+pub struct LivePage {
+    address: String,
+    site: Arc<Site>,
+}
+
+/// Whether a browser follows, and whether it has what it follows to.
+#[derive(Debug, Default)]
+struct Followed {
+    last: Mutex<Option<Instant>>,
+    has_report: AtomicBool,
+}
+
+/// A browser that has asked since then still follows.
+const FOLLOWS: Duration = Duration::from_secs(3);
+
+/// Time that a browser gets to take the report, and the time that sending it takes.
+const TAKES: Duration = Duration::from_secs(10);
+const SENDS: Duration = Duration::from_secs(2);
+
+impl LivePage {
+    /// Waits until a browser that has followed the run has its report: what it shows then needs this process no more. Waits for
+    /// nothing where none has followed.
+    pub fn hand_over_report(&self) {
+        let followed = &self.site.followed;
+        let last = *followed.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() > FOLLOWS) {
+            return;
+        }
+        followed.has_report.store(false, Ordering::Relaxed);
+        let until = Instant::now() + TAKES;
+        while Instant::now() < until
+            && !followed.has_report.load(Ordering::Relaxed)
+            && !signals::interrupted()
+        {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(SENDS);
+    }
 }
 
 /// Says where the live page is, and opens it where that is wanted.
-pub fn show_live_page(directory: &Path, open: bool) -> Result<(), Failure> {
-    let address = live_page_of(directory)?;
+pub fn show_live_page(directory: &Path, open: bool) -> Result<LivePage, Failure> {
+    let page = live_page_of(directory)?;
+    let address = &page.address;
     terminal::note(&format!("live page: {address}"));
     if open {
         let mut opener = child::clean_command("xdg-open");
-        opener.arg(&address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        opener.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if let Err(error) = opener.spawn() {
             terminal::warn(&format!("--open: xdg-open: {error}: open the address in a browser"));
         }
     }
-    Ok(())
+    Ok(page)
 }
 
 /// Bytes of a run's files from which on its page takes long.
@@ -295,6 +348,12 @@ impl Site {
 
     /// A report, from those that are kept if nothing has changed since.
     fn made(&self, path: &Path, kind: ListedKind) -> Result<Arc<str>, PageError> {
+        let page = self.page_of(path, kind);
+        self.followed.has_report.store(true, Ordering::Relaxed);
+        page
+    }
+
+    fn page_of(&self, path: &Path, kind: ListedKind) -> Result<Arc<str>, PageError> {
         let state = self.directory.survey(path)?;
         let reports = || self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = reports();
@@ -328,6 +387,7 @@ impl Site {
 
     fn tail(&self, sent: &str, request: &Request) -> Response {
         let Some((path, ..)) = self.found(sent) else { return missing() };
+        *self.followed.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let next = request.one("from").and_then(|text| text.parse().ok()).unwrap_or(0);
         let (run, metric) = (request.one("run").unwrap_or(""), request.one("metric").unwrap_or(""));
         let told = follow::tail(&self.directory, &path, &follow::FollowQuery { run, next, metric });

@@ -3,6 +3,7 @@
 const main = document.getElementById("main"), url = main.dataset.follow;
 const put = (id, text) => { const e = document.getElementById(id); if (e.textContent !== text) e.textContent = text; };
 const MOST = 3600;
+let followed = false;
 let run = "", next = 0, metric = "", phase = "", t = [], lines = [[], [], [], []];
 const rate = v => v >= 100 ? Math.round(v).toLocaleString("en") + "/s" : v.toPrecision(3) + "/s";
 const time = us => us === null || us === undefined ? "-"
@@ -28,6 +29,9 @@ const show = told => {
   put("state", told.state + (told.silent_s ? `, nothing written for ${length(told.silent_s)}` : ""));
   put("phase", told.phase || "-");
   put("left", told.over ? "-" : told.left_s === null ? "not known" : length(told.left_s));
+  const errors = told.errors.map(([name, count]) => `${count.toLocaleString("en")} ${name}`).join(", ");
+  document.getElementById("errors").hidden = !errors;
+  put("failing", errors);
   put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
   put("p50", last < 0 ? "-" : time(lines[2][last]));
   put("p99", last < 0 ? "-" : time(lines[3][last]));
@@ -57,10 +61,15 @@ const look = async () => {
     show(told);
     document.getElementById("lost").hidden = true;
     document.getElementById("over").hidden = !told.over;
+    /* Who has followed it to its end reads what came of it. */
+    if (told.over && followed) { location.replace(document.querySelector("#over a").href); return; }
+    followed = followed || !told.over;
     wait = told.over ? 5000 : 1000;
   } catch (error) {
     document.getElementById("lost").hidden = false;
     put("why", error.message);
+    /* Figures of a run that is not seen any more would pass for its present ones. */
+    ["throughput", "p50", "p99", "left"].forEach(id => put(id, "-"));
     wait = Math.min(wait * 2, 30000);
   }
   setTimeout(look, wait);

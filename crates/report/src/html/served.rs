@@ -215,6 +215,7 @@ pub fn live_page(name: &str, kind: ListedKind, writes: bool) -> String {
             h1 { (name) }
             p { span id="state" role="status" { "asking" } " " span id="which" class="dim" {} }
             p id="over" class="note" hidden { "It is over: " a href=(report) { "the report" } "." }
+            p id="errors" class="note" hidden { "Failed in the last interval: " span id="failing" {} }
             p id="lost" class="note" hidden {
                 "The server does not answer: what is shown is as it was. " span id="why" {}
             }
