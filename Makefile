@@ -10,7 +10,7 @@ TESTED_WITH := deny redis mongo mongod valkey memcached storage ycsb prometheus 
 .PHONY: demo check test test-all bench build install worker kubernetes fuzz reliability deb dist docs audit reproducible pictures
 
 build:
-	$(CARGO) build --release --locked -p dyno-cli
+	DYNO_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) build --release --locked -p dyno-cli
 
 # Without the forms of `dyno export` and the embedded stores that take two minutes of CPU to compile.
 demo:

@@ -51,6 +51,9 @@ fi
 export "CFLAGS_${target//-/_}=$cflags"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
+# What --version says.
+DYNO_COMMIT=${DYNO_COMMIT:-$(git rev-parse --short=12 HEAD 2>/dev/null || true)}
+export DYNO_COMMIT
 RUSTFLAGS="$flags" "$cargo" "$command" --profile "$profile" --locked -p "$package" --target "$target"
 mkdir -p "$out/release"
 install -m755 "$out/$target/$profile/$program" "$out/release/$program-$arch"

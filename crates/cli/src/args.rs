@@ -13,7 +13,8 @@ use std::ffi::OsString;
 
 /// dyno puts a database on the dynamometer.
 #[derive(Debug, Parser)]
-#[command(name = "dyno", version, about, max_term_width = 110, infer_subcommands = false)]
+#[command(name = "dyno", version, long_version = crate::version::long_version(), about)]
+#[command(max_term_width = 110, infer_subcommands = false)]
 pub struct Cli {
     /// Command to carry out.
     #[command(subcommand)]

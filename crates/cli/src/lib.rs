@@ -26,6 +26,7 @@ mod selftest;
 mod serve;
 mod spec_args;
 mod top;
+mod version;
 mod worker;
 
 use dyno_compat_bexhoma::front as bexhoma;
