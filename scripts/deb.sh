@@ -14,8 +14,32 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/dyno
 install -Dm755 "$folder/dyno" "$root/usr/bin/dyno"
-install -Dm644 "$folder/LICENSE" "$root/usr/share/doc/dyno/copyright"
-install -Dm644 "$folder/README.md" "$root/usr/share/doc/dyno/README.md"
+doc=$root/usr/share/doc/dyno
+mkdir -p "$doc"
+{
+  echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+  echo "Upstream-Name: dyno"
+  echo
+  echo "Files: *"
+  echo "Copyright: 2026 The dyno project"
+  echo "License: Apache-2.0"
+  echo " On Debian systems the text is /usr/share/common-licenses/Apache-2.0."
+  echo " Libraries in the program and their licences: THIRD-PARTY-LICENSES.txt.gz in this folder."
+} >"$doc/copyright"
+gzip -9nc "$folder/THIRD-PARTY-LICENSES.txt" >"$doc/THIRD-PARTY-LICENSES.txt.gz"
+maintainer="The dyno project <maintainers@dyno.invalid>"
+{
+  echo "dyno (${version/-/\~}) unstable; urgency=medium"
+  printf '\n  * What has changed: CHANGELOG.md in this folder.\n\n'
+  echo " -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")"
+} | gzip -9n >"$doc/changelog.gz"
+# The README's links lead to the pages beside it.
+install -m644 -t "$doc" "$folder/README.md" "$folder/CONTRIBUTING.md" "$folder/CHANGELOG.md" "$folder/SECURITY.md"
+cp -r "$folder/docs" "$doc"
+find "$doc" -type d -exec chmod 755 {} + -o -type f -exec chmod 644 {} +
+# The program needs no library of the system's: it is meant to be static.
+mkdir -p "$root/usr/share/lintian/overrides"
+printf '%s\n' 'dyno: statically-linked-binary' 'dyno: embedded-library' >"$root/usr/share/lintian/overrides/dyno"
 install -Dm644 -t "$root/usr/share/man/man1" "$folder"/man/*.1
 gzip -9n "$root"/usr/share/man/man1/*.1
 install -Dm644 -t "$root/usr/share/bash-completion/completions" "$folder/completions/dyno"
@@ -26,14 +50,15 @@ cat >"$root/DEBIAN/control" <<C
 Package: dyno
 Version: ${version/-/\~}
 Architecture: $architecture
-Maintainer: The dyno project
+Maintainer: $maintainer
 Section: database
 Priority: optional
 Recommends: redis-server
 Installed-Size: $(du -sk --apparent-size "$root/usr" | cut -f1)
-Description: puts a database on the dynamometer
- Loads Redis, Dragonfly, MongoDB and embedded stores with the workloads of YCSB, sysbench-mongodb and POCDriver, and says how fast
- they are, what limits them, and whether a change helps.
+Description: benchmark for NoSQL databases that judges its own results
+ Loads Redis, Dragonfly, MongoDB, memcached and embedded stores with the
+ workloads of YCSB, sysbench-mongodb, POCDriver and memtier_benchmark. It says
+ how fast they are, what limits them, and whether a change helps.
 C
 (cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
 find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +

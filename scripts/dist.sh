@@ -56,7 +56,10 @@ for arch in $archs; do
   folder=$work/$name
   install -Dm755 "$program" "$folder/dyno"
   install -m755 scripts/install.sh "$folder"
-  install -m644 LICENSE README.md CHANGELOG.md "$folder"
+  install -m644 LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md "$folder"
+  # Links of the README lead to these.
+  cp -r docs "$folder"
+  scripts/licences.py "$arch-unknown-linux-musl" >"$folder/THIRD-PARTY-LICENSES.txt"
   cp -r "$work/man" "$work/completions" "$folder"
   echo "$version" >"$folder/VERSION"
   chmod -R u=rwX,go=rX "$folder"

@@ -121,7 +121,8 @@ deb() {
   mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root/tmp" && : >"$root/var/lib/dpkg/status"
   dpkg --root="$root" --force-not-root --force-script-chrootless --log="$work/dpkg.log" --install "$package"
   for file in usr/bin/dyno usr/share/man/man1/dyno-run.1.gz usr/share/bash-completion/completions/dyno \
-    usr/share/zsh/vendor-completions/_dyno usr/share/fish/vendor_completions.d/dyno.fish usr/share/doc/dyno/copyright; do
+    usr/share/zsh/vendor-completions/_dyno usr/share/fish/vendor_completions.d/dyno.fish usr/share/doc/dyno/copyright \
+    usr/share/doc/dyno/THIRD-PARTY-LICENSES.txt.gz usr/share/doc/dyno/docs/first-run.md; do
     [ -f "$root/$file" ] || { echo "$file is missing" && return 1; }
   done
   cmp "$root/usr/bin/dyno" "$work/$name/dyno"
