@@ -56,9 +56,12 @@ pub struct PlanArgs {
 pub struct InitArgs {
     /// A preset to begin with, such as quick/users; without one a commented experiment
     pub preset: Option<String>,
-    /// The file to be written; it must not be there
-    #[arg(short, long, default_value = "experiment.yaml", value_name = "FILE")]
-    pub out: PathBuf,
+    /// An example of the documentation instead
+    #[arg(long, value_name = "NAME", conflicts_with = "preset", value_parser = crate::experiment::init::example_names())]
+    pub example: Option<String>,
+    /// The file to be written; it must not be there. Default: experiment.yaml, or NAME.yaml of an example
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// `dyno presets`.
@@ -77,12 +80,12 @@ pub struct ListArgs {
     /// Where to look
     #[arg(default_value = "dyno-runs")]
     pub folder: PathBuf,
-}
-
-/// `dyno status`.
     /// Print them as JSON: state, verdict, throughput and p99 of each
     #[arg(long)]
     pub json: bool,
+}
+
+/// `dyno status`.
 #[derive(Clone, Debug, Args)]
 pub struct StatusArgs {
     /// The experiment's directory
@@ -321,12 +324,6 @@ pub struct TopArgs {
     pub json: bool,
 }
 
-/// `dyno merge`.
-#[derive(Clone, Debug, Args)]
-pub struct MergeArgs {
-    /// The run directories
-    #[arg(required = true, num_args = 2..)]
-    pub dirs: Vec<PathBuf>,
 /// `dyno clean`.
 #[derive(Clone, Debug, Args)]
 pub struct CleanArgs {
@@ -343,6 +340,12 @@ pub struct CleanArgs {
     pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
 }
 
+/// `dyno merge`.
+#[derive(Clone, Debug, Args)]
+pub struct MergeArgs {
+    /// The run directories
+    #[arg(required = true, num_args = 2..)]
+    pub dirs: Vec<PathBuf>,
     /// Runs that were made one after the other, repetitions: rates are their means
     #[arg(long)]
     pub sequential: bool,

@@ -1,4 +1,4 @@
-//! `dyno init`: an experiment to begin with, as a file.
+//! `dyno init`: an experiment to begin with, or an example of the documentation, as a file.
 
 use super::preview::preset_named;
 use crate::options::InitArgs;
@@ -7,24 +7,70 @@ use dyno_frontend::terminal;
 use dyno_presets::INIT;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+/// Examples of the documentation by name; one of documents is no experiment.
+const EXAMPLES: [(&str, &str); 4] = [
+    ("first", include_str!("../../../../docs/examples/first.yaml")),
+    ("users", include_str!("../../../../docs/examples/users.yaml")),
+    ("shop", include_str!("../../../../docs/examples/shop.yaml")),
+    ("faults", include_str!("../../../../docs/examples/faults.yaml")),
+];
+
+/// The example that describes documents.
+const DOCUMENTS: &str = "shop";
+
+/// Names of the examples.
+pub fn example_names() -> [&'static str; 4] {
+    EXAMPLES.map(|(name, _)| name)
+}
 
 /// The command.
 pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
-    let text = match &args.preset {
-        None => INIT.to_owned(),
-        Some(name) => preset_named(name)?.text(None).map_err(Failure::usage)?,
+    let example = args.example.as_deref();
+    let text = match (&args.preset, example) {
+        (Some(name), _) => preset_named(name)?.text(None).map_err(Failure::usage)?,
+        (None, None) => INIT.to_owned(),
+        // The parser has refused other names.
+        (None, Some(name)) => {
+            EXAMPLES.iter().find(|(known, _)| *known == name).map_or("", |one| one.1).to_owned()
+        }
     };
-    let path = args.out.display();
+    let named = || PathBuf::from(example.map_or("experiment.yaml".to_owned(), |name| format!("{name}.yaml")));
+    let out = args.out.clone().unwrap_or_else(named);
+    let path = out.display();
     let refused = |e: std::io::Error| match e.kind() {
         ErrorKind::AlreadyExists => {
             Failure::usage(format!("{path} is there already: name another file with --out"))
         }
         _ => Failure::usage(format!("{path}: {e}")),
     };
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&args.out).map_err(refused)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&out).map_err(refused)?;
     file.write_all(text.as_bytes()).map_err(refused)?;
-    terminal::out(&format!(
-        "{path} is written. Look at it, then:\n\n  dyno plan {path}\n  dyno run {path}\n"
-    ));
+    let next = match example {
+        Some(DOCUMENTS) => {
+            format!("  dyno sample {path}\n  dyno run mongodb://HOST/shop --workload {path}\n")
+        }
+        _ => format!("  dyno plan {path}\n  dyno run {path}\n"),
+    };
+    terminal::out(&format!("{path} is written. Look at it, then:\n\n{next}"));
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_of_the_documentation_comes_along() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
+        let mut there: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".yaml").to_owned())
+            .collect();
+        there.sort();
+        let mut known = example_names();
+        known.sort_unstable();
+        assert_eq!(there, known);
+    }
 }

@@ -27,7 +27,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("selftest", &["", "--json", "-v"]),
-    ("init", &["", "--out sweep.yaml", "quick/engines --out engines.yaml"]),
+    ("init", &["", "--example first", "quick/engines --out engines.yaml"]),
     ("presets", &["", "quick/users", "percona/storage-engines --scale 200"]),
     ("plan", &["experiment.yaml", "quick/users", "experiment.yaml --set repetitions=5"]),
     ("status", &["sweep", "sweep --json", "night --wait"]),

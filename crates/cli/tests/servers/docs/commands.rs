@@ -201,9 +201,10 @@ fn first_run() -> Vec<Row> {
             .instead("10s", "1s")
             .instead("p99(read) < 50ms", "p99(read) < 60s")
             .load(),
-        here("run docs/examples/first.yaml --quiet --out A").more(shorter).load(),
+        here("init --example first"),
+        here("run first.yaml --quiet --out A").more(shorter).load(),
         here(
-            "run docs/examples/first.yaml --quiet --out B --set server.options.appendonly=yes --set \
+            "run first.yaml --quiet --out B --set server.options.appendonly=yes --set \
              server.options.appendfsync=always",
         )
         .more(shorter)
@@ -400,8 +401,9 @@ fn guide() -> Vec<Row> {
         .instead("1m", "1s")
         .instead("p99(read) < 5ms", "p99(read) < 60s")
         .load(),
-        here("plan docs/examples/users.yaml"),
-        here("run docs/examples/users.yaml --out users")
+        here("init --example users"),
+        here("plan users.yaml"),
+        here("run users.yaml --out users")
             .more("--set users=[1,2] --set duration=1s --set records=1000")
             .load(),
         here("explain users"),
