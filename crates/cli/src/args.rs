@@ -56,9 +56,9 @@ pub enum CliCommand {
     Serve(crate::serve::ServeArgs),
     /// Merge runs that were made side by side exactly, and print one summary
     Merge(MergeArgs),
-    /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second
     /// Remove the records and documents that runs have loaded into a database; their directories say which
     Clean(CleanArgs),
+    /// Watch a server alone: operations, hit ratio, connections, memory and network, one line a second
     Top(TopArgs),
     /// Check the engine against closed forms of queueing theory, in virtual time
     Selftest(SelftestArgs),

@@ -62,7 +62,7 @@ fn words(plan: &ExperimentPlan, all: bool) -> String {
         let _ = writeln!(out, "... {} more (--all shows them)", runs - shown);
     }
     let estimate = estimate_duration(plan);
-    let loads = if estimate.loads { ", loads come on top" } else { "" };
+    let loads = if estimate.loads { ", plus loading" } else { "" };
     let least = if estimate.open_ended { "at least " } else { "about " };
     let _ = writeln!(out, "\nduration: {least}{}{loads}", time(estimate.seconds));
     out

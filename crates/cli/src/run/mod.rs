@@ -313,11 +313,7 @@ fn phases(
     resolved.prepare(opened, control)?;
     let load = resolved.load_job(opened)?;
     let records = resolved.work.load_operations();
-    tracing::info!(
-        load = load.is_some(),
-        records,
-        "the records were looked for, and are loaded first or not"
-    );
+    tracing::info!(load = load.is_some(), records, "record check done (field load says the rest)");
     if let Some(job) = load.filter(|_| !signals::interrupted()) {
         if job.batch > 1 && client_of(&resolved.run) == ClientDriver::Official {
             terminal::note(&format!(

@@ -40,7 +40,7 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
             planned.runs.len()
         ));
         let least = if estimate.open_ended { "at least " } else { "about " };
-        terminal::note(&format!("{name}: {least}{:.0} s, loads come on top", estimate.seconds));
+        terminal::note(&format!("{name}: {least}{:.0} s, plus loading", estimate.seconds));
         note(one);
         let findings = Findings::of(&planned.cells);
         findings.warn();
