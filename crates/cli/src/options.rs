@@ -51,13 +51,16 @@ pub struct PlanArgs {
     pub manifests: Option<PathBuf>,
 }
 
+/// Names of the documentation's examples.
+pub const EXAMPLES: [&str; 4] = ["first", "users", "shop", "faults"];
+
 /// `dyno init`.
 #[derive(Clone, Debug, Args)]
 pub struct InitArgs {
     /// A preset to begin with, such as quick/users; without one a commented experiment
     pub preset: Option<String>,
     /// An example of the documentation instead
-    #[arg(long, value_name = "NAME", conflicts_with = "preset", value_parser = crate::experiment::init::example_names())]
+    #[arg(long, value_name = "NAME", conflicts_with = "preset", value_parser = EXAMPLES)]
     pub example: Option<String>,
     /// The file to be written; it must not be there. Default: experiment.yaml, or NAME.yaml of an example
     #[arg(short, long, value_name = "FILE")]

@@ -1,7 +1,7 @@
 //! `dyno init`: an experiment to begin with, or an example of the documentation, as a file.
 
 use super::preview::preset_named;
-use crate::options::InitArgs;
+use crate::options::{EXAMPLES, InitArgs};
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_presets::INIT;
@@ -9,21 +9,16 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-/// Examples of the documentation by name; one of documents is no experiment.
-const EXAMPLES: [(&str, &str); 4] = [
-    ("first", include_str!("../../../../docs/examples/first.yaml")),
-    ("users", include_str!("../../../../docs/examples/users.yaml")),
-    ("shop", include_str!("../../../../docs/examples/shop.yaml")),
-    ("faults", include_str!("../../../../docs/examples/faults.yaml")),
+/// Texts of the documentation's examples, in the order of [`EXAMPLES`].
+const TEXTS: [&str; EXAMPLES.len()] = [
+    include_str!("../../../../docs/examples/first.yaml"),
+    include_str!("../../../../docs/examples/users.yaml"),
+    include_str!("../../../../docs/examples/shop.yaml"),
+    include_str!("../../../../docs/examples/faults.yaml"),
 ];
 
 /// The example that describes documents.
 const DOCUMENTS: &str = "shop";
-
-/// Names of the examples.
-pub fn example_names() -> [&'static str; 4] {
-    EXAMPLES.map(|(name, _)| name)
-}
 
 /// The command.
 pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
@@ -31,9 +26,10 @@ pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let text = match (&args.preset, example) {
         (Some(name), _) => preset_named(name)?.text(None).map_err(Failure::usage)?,
         (None, None) => INIT.to_owned(),
-        // The parser has refused other names.
         (None, Some(name)) => {
-            EXAMPLES.iter().find(|(known, _)| *known == name).map_or("", |one| one.1).to_owned()
+            // The parser has refused other names.
+            let at = EXAMPLES.iter().position(|known| *known == name).unwrap_or(0);
+            TEXTS[at].to_owned()
         }
     };
     let named = || PathBuf::from(example.map_or("experiment.yaml".to_owned(), |name| format!("{name}.yaml")));
@@ -69,8 +65,11 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".yaml").to_owned())
             .collect();
         there.sort();
-        let mut known = example_names();
+        let mut known = EXAMPLES;
         known.sort_unstable();
         assert_eq!(there, known);
+        for (name, text) in EXAMPLES.iter().zip(TEXTS) {
+            assert_eq!(text, std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap());
+        }
     }
 }
