@@ -123,7 +123,7 @@ fn clock(seconds: f64) -> String {
     let s = seconds.round() as i64;
     match s {
         ..120 => format!("{s} s"),
-        ..3_600 => format!("{}:{:02}", s / 60, s % 60),
+        120..3_600 => format!("{}:{:02}", s / 60, s % 60),
         _ => format!("{}:{:02}:{:02}", s / 3_600, s / 60 % 60, s % 60),
     }
 }
