@@ -4,7 +4,9 @@ use crate::html::*;
 use dyno_analysis::diagnose::{Diagnosis, diagnose_run};
 use dyno_record::{Scale, ThreadInterval, Totals};
 use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
-use dyno_rundir::schema::{Client, Environment, Run, Setting, Status, Summary, Trust, VERSION, Verdict};
+use dyno_rundir::schema::{
+    Client, Environment, Grade, Run, Setting, Status, Summary, Threshold, Trust, VERSION, Verdict,
+};
 use dyno_rundir::{RunDir, RunWriter};
 use dyno_types::Outcome;
 use std::path::Path;
@@ -235,6 +237,49 @@ fn a_run_without_monitors_says_so_beside_its_verdict() {
     summary.phases[0].monitor = None;
     summary.status = Status::Running;
     assert!(!first(&summary).contains("not watched"), "{}", first(&summary));
+}
+
+#[test]
+fn a_run_that_failed_in_many_ways_fits_a_small_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    write_run(folder.path(), &names(3), 3, 0, false);
+    let mut summary = RunDir::open(folder.path()).unwrap().summary.unwrap();
+    let expression = |n: usize| format!("p99.9(an-operation-with-a-long-name-{n}.service) < 5ms");
+    for n in 0..9 {
+        let passed = n % 2 == 0;
+        let measured = Some(if passed { 4_000.0 } else { 9_000.0 });
+        summary.thresholds.push(Threshold {
+            expression: expression(n),
+            measured,
+            passed,
+            too_close: false,
+            interval: None,
+            margin: None,
+        });
+        summary.verdict.grades.push(Grade {
+            claim: expression(n),
+            of: Vec::new(),
+            trust: Trust::Suspect,
+            asked: true,
+            against: ["client_share", "neighbours"].map(str::to_owned).to_vec(),
+        });
+    }
+    let phase = &mut summary.phases[0];
+    for outcome in Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Ok) {
+        phase.outcomes.insert(outcome.name().to_owned(), 3);
+        phase.errors.insert(outcome.name().to_owned(), "words of a server ".repeat(12));
+        phase.arrivals += 3;
+    }
+    let style = crate::style::Style { colour: false, columns: 80, details: false };
+    let text = crate::summary::render_summary(&summary, Default::default(), style);
+    assert!(text.lines().count() < 24, "{text}");
+    assert!(text.starts_with("VALID"), "{text}");
+    // What was missed comes first, and what is left out is counted.
+    assert!(text.contains(&expression(1)) && text.contains("FAIL (measured"), "{text}");
+    assert!(text.contains("6 claims more with -v") && text.contains(" kinds more with -v"), "{text}");
+    // A line goes on at a word; the title is a server's own.
+    let long: Vec<&str> = text.lines().skip(1).filter(|line| line.chars().count() > 80).collect();
+    assert_eq!(long, Vec::<&str>::new());
 }
 
 #[test]
