@@ -332,7 +332,7 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         ("--insrts 3", "--inserts"),
         ("--thread 3", "did you mean --threads?"),
         ("-in 3", "--in"),
-        ("-t -e", "a value is required for '--threads"),
+        ("-t -e", "--threads needs a value"),
         ("-k=x", "--keyqueries x: expected a whole number"),
         ("--ordered maybe", "true, false"),
         ("stray", "unexpected argument 'stray'"),

@@ -54,7 +54,7 @@ pub fn render_markdown(all: &[Pairing]) -> String {
             row(&mut out, &cells);
         }
         differences(&mut out, "settings", &pairing.settings);
-        differences(&mut out, "environment", &pairing.environment);
+        differences(&mut out, "facts of the environment", &pairing.environment);
     }
     let _ = writeln!(out, "\n{FOOT}");
     out

@@ -87,7 +87,9 @@ pub fn render_comparisons(all: &[Pairing]) -> String {
             out += "  nothing that both have\n";
         }
         out += &table(&pairing.figures);
-        for (title, rows) in [("settings", &pairing.settings), ("environment", &pairing.environment)] {
+        for (title, rows) in
+            [("settings", &pairing.settings), ("facts of the environment", &pairing.environment)]
+        {
             if !rows.is_empty() {
                 out += &format!("  {title} that differ\n");
             }

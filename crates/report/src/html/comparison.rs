@@ -220,7 +220,7 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
         }
         @if data.distributions.len() > from { (percentile_figure(from, data.distributions.len(), data)) }
         (differences("Settings", of, &one.settings))
-        (differences("Environment", of, &one.environment))
+        (differences("Facts of the environment", of, &one.environment))
     }
 }
 
