@@ -1,5 +1,6 @@
 //! memcached: its protocol, target, servers and monitors.
 
+mod commands;
 pub mod monitors;
 pub mod protocol;
 pub mod server;

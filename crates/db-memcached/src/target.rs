@@ -1,7 +1,9 @@
 //! memcached: one server, or several among which the keys are spread.
 
+use crate::commands::MemcachedCommands;
 use crate::monitors;
 use crate::protocol::{MemcachedDriver, MemcachedFacts, MemcachedOptions, Servers};
+use dyno_db::command_target::CommandTarget;
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{ProbeFailure, ReadStatus, STOPPED, Stop, open_conversation, resolve_address};
 use dyno_db::protocol::MEMCACHED;
@@ -115,11 +117,11 @@ pub(crate) fn probe(
 }
 
 /// Servers that have answered.
-struct OpenMemcached {
-    options: Arc<MemcachedOptions>,
+pub(crate) struct OpenMemcached {
+    pub(crate) options: Arc<MemcachedOptions>,
     /// TLS made ready.
-    tls: Option<Arc<TlsConfig>>,
-    servers: Servers,
+    pub(crate) tls: Option<Arc<TlsConfig>>,
+    pub(crate) servers: Servers,
     /// Facts that each server reports of itself, in the order of the URI.
     facts: Vec<MemcachedFacts>,
 }
@@ -127,6 +129,10 @@ struct OpenMemcached {
 impl OpenTarget for OpenMemcached {
     fn takes_commands(&self) -> bool {
         true
+    }
+
+    fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
+        Some(Box::new(MemcachedCommands(self)))
     }
 
     fn info(&self) -> TargetInfo {

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod cluster;
+mod commands;
 pub mod copies;
 pub mod dragonfly;
 pub mod info;

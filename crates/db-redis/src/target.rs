@@ -1,8 +1,10 @@
 //! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
 
+use crate::commands::RedisCommands;
 use crate::protocol::resp::RespReply;
 use crate::protocol::{ClusterTopology, ReadFrom, RedisDriver, RedisFacts, RedisOptions};
 use crate::{client, copies};
+use dyno_db::command_target::CommandTarget;
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{
     ProbeFailure, ReadStatus, Stop, add_login_advice, first_that_answers, open_conversation,
@@ -201,6 +203,10 @@ impl OpenTarget for OpenRedis {
 
     fn takes_commands(&self) -> bool {
         true
+    }
+
+    fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
+        Some(Box::new(RedisCommands::new(self)))
     }
 
     fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {

@@ -7,6 +7,7 @@
 pub mod ask;
 pub mod cluster;
 pub mod collections;
+pub mod command_target;
 pub mod command_traffic;
 pub mod copies;
 pub mod names;

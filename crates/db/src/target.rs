@@ -1,6 +1,7 @@
 //! Interface of a database to the rest of dyno: [`Database`], [`Target`], [`OpenTarget`].
 
 use crate::collections::Collections;
+use crate::command_target::CommandTarget;
 use crate::probe::Stop;
 use crate::target_error::TargetError;
 use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
@@ -222,6 +223,11 @@ pub trait OpenTarget: Any + Send + Sync {
     /// Returns whether it takes commands of one's own ([`Content::commands`]).
     fn takes_commands(&self) -> bool {
         false
+    }
+
+    /// Answers questions about commands of one's own and their keys, where it has servers to ask.
+    fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
+        None
     }
 
     /// Applies the load of a job; `on_second` gets each second once it is over.

@@ -68,6 +68,11 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
     };
     match (&work.documents, &work.sysbench, &work.pocdriver) {
         (Some(path), ..) => put("documents", file(path)?),
+        _ if work.commands.is_some() => {
+            let text = work.commands.as_ref().and_then(|source| source.file.as_deref());
+            let text = text.map(file).transpose()?.unwrap_or_default();
+            put("commands", format!("{} {text}", serde_json::to_string(&work.commands).unwrap_or_default()));
+        }
         (_, Some(variables), _) => {
             let text = variables.get("CONFIG").map(|path| file(path)).transpose()?.unwrap_or_default();
             put("sysbench", format!("{} {text}", serde_json::to_string(variables).unwrap_or_default()));

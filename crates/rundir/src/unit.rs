@@ -25,11 +25,8 @@ pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
     if names.iter().any(|one| one.as_ref() == TRANSACTION) {
         return name == TRANSACTION;
     }
-    // Requests of a transaction in a file of one's own: `pay.commit` beside `pay`.
-    let of_whole = |whole: &str| {
-        let rest = name.strip_prefix(whole).and_then(|rest| rest.strip_prefix('.'));
-        rest.is_some() && names.iter().any(|one| one.as_ref().strip_prefix(whole) == Some(".commit"))
-    };
+    // Requests of an operation in a file of one's own: `pay.commit` beside `pay`.
+    let of_whole = |whole: &str| name.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'));
     !DERIVED.contains(&name)
         && !name.starts_with(TRANSACTIONAL)
         && !names.iter().any(|one| of_whole(one.as_ref()))
@@ -49,10 +46,10 @@ mod tests {
         assert_eq!((adding(&sysbench), unit_name(&sysbench)), (vec![TRANSACTION], "transactions"));
         let core = ["READ", "UPDATE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
         assert_eq!((adding(&core), unit_name(&core)), (vec!["READ", "UPDATE"], "operations"));
-        let own = ["pay", "pay.update", "pay.commit", "pay.abort", "pay.later"];
-        assert_eq!((adding(&own[..4]), unit_name(&own)), (vec!["pay"], "operations"));
-        // An operation by itself whose name looks like a request's.
-        assert_eq!(adding(&["pay", "pay.later"]), ["pay", "pay.later"]);
+        let own = ["pay", "pay.update", "pay.commit", "pay.abort"];
+        assert_eq!((adding(&own), unit_name(&own)), (vec!["pay"], "operations"));
+        let steps = ["cart", "cart.get", "cart.set", "pay.later", "carts"];
+        assert_eq!(adding(&steps), ["cart", "pay.later", "carts"]);
         let poc = ["INSERT", "KEYQUERY", BULK];
         assert_eq!((adding(&poc), unit_name(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
         assert_eq!(

@@ -414,6 +414,9 @@ impl<'a> RunSession<'a> {
             varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
             keys: distinct_keys(job.workload.as_ref()),
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
+            accepted_misses: (0..metrics.len())
+                .filter(|metric| job.workload.accepts_misses(*metric as u16))
+                .collect(),
             clock_skew_s: if self.generator.target().virtual_time { 0.0 } else { skew_s(clocks) },
             on_disk: self.generator.target().on_disk,
             counted: job.end.operations.is_some(),

@@ -99,6 +99,18 @@ pub trait Content: Send + Sync {
         unreachable!("this content has no commands");
     }
 
+    /// The same for an argument that uses earlier replies of the operation; `replies` are those that were kept, by their numbers.
+    fn argument_after(
+        &self,
+        request: &Request,
+        command: u32,
+        argument: u16,
+        _replies: &[Vec<u8>],
+        out: &mut Vec<u8>,
+    ) {
+        self.argument(request, command, argument, out);
+    }
+
     /// The value that the reply to a command request must be, where one is expected.
     fn expected(&self, _request: &Request) -> Option<&[u8]> {
         None

@@ -4,6 +4,7 @@
 //! state of the run (the [`Frontier`] of acknowledged inserts); `next` continues a script of several requests.
 //! Nothing here knows of sockets, clocks or files.
 
+pub mod command_mix;
 pub mod commands;
 pub mod distributions;
 pub mod frontier;
@@ -167,6 +168,11 @@ pub trait Workload: Send + Sync {
     /// written: shares of YCSB need not add up to 1. Empty where nothing was asked for.
     fn asked(&self) -> Vec<f64> {
         Vec::new()
+    }
+
+    /// Returns whether requests of a metric may well find nothing: the run is no worse for it.
+    fn accepts_misses(&self, _metric: u16) -> bool {
+        false
     }
 
     /// The frontier this workload starts from: everything it expects is there, nothing else is.

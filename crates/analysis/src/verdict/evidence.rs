@@ -79,6 +79,8 @@ pub struct RunObservations {
     pub clock_skew_s: f64,
     /// Metrics in the engine's order, and the share of the arrivals that each was to have: `NaN` where none was asked for.
     pub mix: Vec<(String, f64)>,
+    /// Numbers of the metrics whose requests may well find nothing.
+    pub accepted_misses: Vec<usize>,
     /// True if the data belong on a disk, not in memory alone.
     pub on_disk: bool,
     /// Bytes of the data, and of the memory that may hold them, where both are known.

@@ -85,7 +85,12 @@ impl Resolved {
 
     /// Returns what the load counts, in words.
     pub fn unit(&self) -> &'static str {
-        if self.run.experiment.workload.documents.is_some() { "inserts" } else { "records" }
+        let workload = &self.run.experiment.workload;
+        match (&workload.documents, &workload.commands) {
+            (Some(_), _) => "inserts",
+            (_, Some(_)) => "commands",
+            _ => "records",
+        }
     }
 
     /// Chooses the cores of load threads, now that the target is known.

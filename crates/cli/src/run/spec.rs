@@ -43,7 +43,7 @@ pub(super) fn is_used(key: &str) -> bool {
     }
 }
 
-/// Returns whether `--workload` names documents of one's own.
+/// Returns whether `--workload` names a workload of one's own.
 fn is_template(workload: &str) -> bool {
     workload.ends_with(".yaml") || workload.ends_with(".yml")
 }
@@ -83,8 +83,12 @@ impl RunSpec {
             Some(file) if is_template(file) => {
                 refuse_options(args, file)?;
                 refuse_experiment(file)?;
-                tree.set_path("workload.documents", typed("--workload", Value::Text(file.clone())));
+                let text = bounded::text_file(file, TEXT_BYTES).unwrap_or_default();
+                let commands = dyno_config::template::has_commands(&text);
+                let key = if commands { "workload.commands.file" } else { "workload.documents" };
+                tree.set_path(key, typed("--workload", Value::Text(file.clone())));
             }
+            None if tree.find_path("workload.commands").is_some() => {}
             workload => {
                 if let Some(workload) = workload {
                     tree.set_path(
@@ -230,7 +234,9 @@ fn refuse_options(args: &RunArgs, file: &str) -> Result<(), Failure> {
     let records = args.spec.tree.find_path("workload.ycsb.records").map(|_| "--records");
     let mut properties = typed_options(args).filter(|one| one.key.starts_with(PROPERTIES));
     match records.or_else(|| properties.next().map(|one| one.option)) {
-        Some(option) => Err(usage(option, format!("has no effect on documents: say it in {file}"))),
+        Some(option) => {
+            Err(usage(option, format!("has no effect on a workload of one's own: say it in {file}")))
+        }
         None => Ok(()),
     }
 }
@@ -240,13 +246,14 @@ fn refuse_experiment(path: &str) -> Result<(), Failure> {
     let run = format!("an experiment is run by its name alone: dyno run {path}");
     let Ok(text) = bounded::text_file(path, TEXT_BYTES) else {
         let missing = !std::path::Path::new(path).exists();
-        let words = format!("{path}: no such file of documents; {run}");
+        let words = format!("{path}: no such file; {run}");
         return if missing { Err(usage("--workload", words)) } else { Ok(()) };
     };
     let has =
         |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
-    let is_experiment =
-        ["phases", "factors", "server", "workload"].into_iter().any(has) && !has("collections");
+    let is_experiment = ["phases", "factors", "server", "workload"].into_iter().any(has)
+        && !has("collections")
+        && !has("commands");
     if is_experiment { Err(usage("--workload", format!("{path} is an experiment; {run}"))) } else { Ok(()) }
 }
 

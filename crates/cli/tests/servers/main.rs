@@ -12,6 +12,7 @@ mod bexhoma_persistent_servers;
 mod clean;
 mod cleanup_after_kill;
 mod cluster;
+mod commands;
 mod deploy;
 mod docs;
 mod documents;

@@ -40,10 +40,15 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         Err(node.error_at(path, text))
     };
     let work = &spec.workload;
-    let kinds =
-        [work.ycsb.is_some(), work.documents.is_some(), work.sysbench.is_some(), work.pocdriver.is_some()];
+    let kinds = [
+        work.ycsb.is_some(),
+        work.documents.is_some(),
+        work.commands.is_some(),
+        work.sysbench.is_some(),
+        work.pocdriver.is_some(),
+    ];
     if kinds.iter().filter(|there| **there).count() > 1 {
-        return refuse("workload", "expected one of ycsb, documents, sysbench, pocdriver");
+        return refuse("workload", "expected one of ycsb, documents, commands, sysbench, pocdriver");
     }
     if spec.target.is_some() && spec.server.is_some() {
         return refuse("server", "a target that exists is named too: remove target or server");
@@ -188,7 +193,10 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), I
     let (load, measure) = (&spec.phases.load, &spec.phases.measure);
     let instances = spec.server.as_ref().map_or(1, |server| server.instances);
     let workload = &spec.workload;
-    let own = workload.documents.is_some() || workload.sysbench.is_some() || workload.pocdriver.is_some();
+    let own = workload.documents.is_some()
+        || workload.commands.is_some()
+        || workload.sysbench.is_some()
+        || workload.pocdriver.is_some();
     // Workers are dealt out among several targets; other workloads have users of their own.
     if own || instances > 1 || spec.ssh.clients.is_empty() && !spec.ssh.servers.is_empty() {
         return Ok(());

@@ -33,6 +33,8 @@ pub struct FlagDefinition {
     /// True if the option may be given several times, and makes a list.
     pub is_list: bool,
     is_integer: bool,
+    /// A list whose elements are any numbers.
+    has_numbers: bool,
 }
 
 /// Key of the schema that holds an option.
@@ -108,6 +110,7 @@ fn definition(root: &Value, field: &Value, form: &str, key: String) -> FlagDefin
         choices: choices.map(|(value, words)| (value, words.trim_end_matches('.').to_owned())).collect(),
         is_list,
         is_integer: has_type("integer"),
+        has_numbers: kind.pointer("/items/type").and_then(Value::as_str) == Some("number"),
     }
 }
 
@@ -138,8 +141,9 @@ impl FlagDefinition {
     }
 
     fn value_of(&self, text: &str) -> Tree {
-        match text.parse() {
-            Ok(number) if self.is_integer => Tree::Int(number),
+        match (text.parse(), text.parse()) {
+            (Ok(number), _) if self.is_integer => Tree::Int(number),
+            (_, Ok(number)) if self.has_numbers => Tree::Float(number),
             _ => Tree::Text(text.to_owned()),
         }
     }

@@ -301,7 +301,7 @@ impl Wait {
     }
 }
 
-/// Workload: exactly one of the four kinds; `ycsb` with workload a if nothing is said.
+/// Workload: exactly one of the five kinds; `ycsb` with workload a if nothing is said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
@@ -311,12 +311,49 @@ pub struct Workload {
     /// Documents and operations of one's own: path of a YAML file, see docs/documents.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documents: Option<String>,
+    /// Commands of one's own, see docs/commands.md.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandSource>,
     /// sysbench-mongodb: its variables, such as `NUM_COLLECTIONS: 4`; `CONFIG` names a configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sysbench: Option<BTreeMap<String, String>>,
     /// POCDriver: its flags as one text, such as `-i 100 -k 20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pocdriver: Option<String>,
+}
+
+/// Commands of one's own: a file, the text of one, or commands one by one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CommandSource {
+    /// Path of a YAML file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The text of such a file, instead of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Contents of the files that the text names, by their names there. Default: they are read from the file's folder.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Commands with generators in them, such as `ZADD board %{int:1-100} user:%{key}`; `;` stands between those of a sequence.
+    #[schemars(extend(
+        "x-flag" = "--command <LINE>",
+        "x-conflicts" = "workload distribution fields field_length properties records"
+    ))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<String>,
+    /// Weight of each of these commands, in their order. Default: 1.
+    #[schemars(extend("x-flag" = "--command-ratio <N>", "x-requires" = "command"))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ratio: Vec<f64>,
+    /// Keys that `%{key}`, `__key__` and `__rand_int__` draw from. Default: 100k. Unit: keys.
+    #[schemars(extend("x-flag" = "--command-keys <N>", "x-requires" = "command"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Count>,
+    /// CSV, TSV or JSON lines whose columns `__field:NAME__` and `%{row:data.NAME}` are. Default: none.
+    #[schemars(extend("x-flag" = "--command-data <FILE>", "x-requires" = "command"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
 }
 
 /// YCSB's core workload.

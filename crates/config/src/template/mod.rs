@@ -1,23 +1,34 @@
-//! Document workloads of one's own, read from YAML.
+//! Workloads of one's own, read from YAML: documents and operations on them, or commands.
 //!
 //! `yaml` keeps values with their lines, `fields` takes mappings apart, `values` reads how values are drawn, `operations`
-//! the mix; here they become a [`WorkloadTemplate`].
+//! the mix; here they become a [`WorkloadTemplate`]. `commands` makes a [`CommandMix`] of commands, `arguments` their words with
+//! the same generators in them, `words` splits lines, `lines` reads commands of a
+//! command line, `data` reads data files.
 //!
 //! ```text
 //! text -> Node (value, line) -> collections, operations -> Template, or an error with file and line
 //! ```
 
+mod arguments;
+mod commands;
+mod data;
 pub mod fields;
+mod lines;
 pub mod operations;
 mod schema;
 pub mod values;
+mod words;
+
+pub use commands::ReadFile;
+pub use lines::CommandLines;
 
 pub use schema::documents_schema_text;
 
 use crate::template::fields::{Bad, Fields, bad, count, whole};
-use crate::template::values::CollectionNames;
+use crate::template::values::Scope;
 use crate::yaml::{Yaml, YamlNode};
 use dyno_types::limits::BSON_BYTES;
+use dyno_workload::command_mix::{CommandMix, DataTable};
 use dyno_workload::template::{TemplateCollection, TemplateIndex, ValueTemplate, WorkloadTemplate};
 use std::fmt;
 
@@ -41,11 +52,49 @@ impl fmt::Display for TemplateError {
     }
 }
 
-/// Reads a template; `path` is what messages call it.
+fn root_of(text: &str, path: &str) -> Result<YamlNode, TemplateError> {
+    serde_saphyr::from_str(text).map_err(|e| TemplateError {
+        path: path.to_owned(),
+        line: 0,
+        text: e.to_string(),
+    })
+}
+
+/// Reads documents and operations on them; `path` is what messages call the file.
+///
+/// # Errors
+/// Names the line and what is accepted there.
 pub fn parse(text: &str, path: &str) -> Result<WorkloadTemplate, TemplateError> {
+    template(&root_of(text, path)?).map_err(|(line, text)| TemplateError {
+        path: path.to_owned(),
+        line,
+        text,
+    })
+}
+
+/// Reads commands; `read_file` reads the files that they name.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_commands(text: &str, path: &str, read_file: ReadFile<'_>) -> Result<CommandMix, TemplateError> {
+    let root = root_of(text, path)?;
     let error = |(line, text): Bad| TemplateError { path: path.to_owned(), line, text };
-    let root: YamlNode = serde_saphyr::from_str(text).map_err(|e| error((0, e.to_string())))?;
-    template(&root).map_err(error)
+    values::refuse_wide(&root).and_then(|()| commands::read(&root, read_file)).map_err(error)
+}
+
+/// Reads a data file of this name; the first column's name and so on are those of its first line.
+///
+/// # Errors
+/// Says what is wrong with it, and on which line.
+pub fn parse_data(name: &str, file: &str, text: &[u8]) -> Result<DataTable, String> {
+    let form = data::DataForm::of_name(file).ok_or(data::FORMS)?;
+    data::table(name, text, form, false)
+}
+
+/// Returns whether a file's text has commands, not documents: a key `commands` that begins a line.
+pub fn has_commands(text: &str) -> bool {
+    text.lines()
+        .any(|line| line.strip_prefix("commands").is_some_and(|rest| rest.trim_start().starts_with(':')))
 }
 
 fn template(root: &YamlNode) -> Result<WorkloadTemplate, Bad> {
@@ -55,11 +104,12 @@ fn template(root: &YamlNode) -> Result<WorkloadTemplate, Bad> {
     let batch = top.take_value("batch").map_or(Ok(1_000), |node| whole(node, 1, 100_000))? as u32;
     let data = top.need_value("collections", "what documents there are")?;
     let mix = top.need_value("operations", "what is done with them")?;
+
     top.end(&["seed", "batch", "collections", "operations"])?;
     let Yaml::Map(named) = data.value() else {
         return bad(data, format!("collections: {}: expected a mapping of names", data.word()));
     };
-    let names = CollectionNames(named.iter().map(|(name, _)| name.clone()).collect());
+    let names = Scope::of_documents(named.iter().map(|(name, _)| name.clone()).collect());
     let collections =
         named.iter().map(|(name, node)| collection(name, node, &names)).collect::<Result<_, _>>()?;
     let operations = operations::read(mix, &names)?;
@@ -70,7 +120,7 @@ fn template(root: &YamlNode) -> Result<WorkloadTemplate, Bad> {
     }
 }
 
-fn collection(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<TemplateCollection, Bad> {
+fn collection(name: &str, node: &YamlNode, names: &Scope) -> Result<TemplateCollection, Bad> {
     if name.is_empty() || name.contains(['$', '\0']) {
         return bad(node, format!("{name:?} is no name of a collection"));
     }
@@ -124,3 +174,6 @@ fn indexes(node: &YamlNode) -> Result<Vec<TemplateIndex>, Bad> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod command_tests;

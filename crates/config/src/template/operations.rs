@@ -1,7 +1,7 @@
 //! The mix: what each operation does, in MongoDB's own words.
 
 use crate::template::fields::{Bad, Fields, bad, flag, number, text, whole};
-use crate::template::values::{CollectionNames, element, value};
+use crate::template::values::{Scope, element, value};
 use crate::yaml::{Yaml, YamlNode};
 use dyno_types::bson;
 use dyno_types::document::{
@@ -32,7 +32,7 @@ fn end(fields: Fields<'_>, verb: &str) -> Result<(), Bad> {
 }
 
 /// All operations.
-pub(super) fn read(node: &YamlNode, names: &CollectionNames) -> Result<Vec<TemplateOperation>, Bad> {
+pub(super) fn read(node: &YamlNode, names: &Scope) -> Result<Vec<TemplateOperation>, Bad> {
     let Yaml::Map(all) = node.value() else {
         return bad(node, format!("operations: {}: expected a mapping of names", node.word()));
     };
@@ -41,7 +41,7 @@ pub(super) fn read(node: &YamlNode, names: &CollectionNames) -> Result<Vec<Templ
 
 /// The operands of an operation, as they are met.
 struct Operands<'a> {
-    names: &'a CollectionNames,
+    names: &'a Scope,
     values: Vec<ValueTemplate>,
 }
 
@@ -52,7 +52,7 @@ impl Operands<'_> {
     }
 }
 
-fn operation(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<TemplateOperation, Bad> {
+fn operation(name: &str, node: &YamlNode, names: &Scope) -> Result<TemplateOperation, Bad> {
     let mut fields = Fields::of_mapping(node, name)?;
     let weight = fields.take_value("weight").map_or(Ok(1.0), number)?;
     if weight < 0.0 {
@@ -78,12 +78,7 @@ fn operation(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<Tem
     Ok(TemplateOperation { name: name.to_owned(), weight, steps, transaction: transaction.is_some() })
 }
 
-fn step(
-    name: &str,
-    mut fields: Fields<'_>,
-    node: &YamlNode,
-    names: &CollectionNames,
-) -> Result<OperationStep, Bad> {
+fn step(name: &str, mut fields: Fields<'_>, node: &YamlNode, names: &Scope) -> Result<OperationStep, Bad> {
     let verbs = VERBS.map(|(verb, _)| verb);
     let found: Vec<(&str, &YamlNode)> =
         verbs.iter().filter_map(|verb| Some((*verb, fields.take_value(verb)?))).collect();

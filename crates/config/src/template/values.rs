@@ -5,26 +5,80 @@ use crate::yaml::{Yaml, YamlNode};
 use dyno_types::bson::{self, kind};
 use dyno_types::limits::{BSON_BYTES, VALUE_BYTES};
 use dyno_types::suggest::hint;
-use dyno_workload::template::{AddressableDocuments, NumberDistribution, ValueTemplate};
+use dyno_workload::template::{AddressableDocuments, NumberDistribution, ValueTemplate, constant_text};
 
-/// Names of the collections.
-pub(super) struct CollectionNames(pub Vec<String>);
+/// A key space, for generators.
+pub(super) struct KeySpaceName {
+    /// Name.
+    pub name: String,
+    /// Distribution where a generator says none.
+    pub spread: NumberDistribution,
+}
 
-impl CollectionNames {
+/// A data file, for generators.
+pub(super) struct TableName {
+    /// Name.
+    pub name: String,
+    /// Names of its columns.
+    pub columns: Vec<String>,
+}
+
+/// Names that generators may refer to, and their bounds.
+pub(super) struct Scope {
+    /// Collections of documents.
+    collections: Vec<String>,
+    /// Of commands: key spaces and data files.
+    commands: Option<(Vec<KeySpaceName>, Vec<TableName>)>,
+    /// Bytes of the longest text.
+    longest: i64,
+}
+
+impl Scope {
+    /// Names of documents.
+    pub fn of_documents(collections: Vec<String>) -> Self {
+        Scope { collections, commands: None, longest: VALUE_BYTES }
+    }
+
+    /// Names of commands.
+    pub fn of_commands(keys: Vec<KeySpaceName>, tables: Vec<TableName>, longest: i64) -> Self {
+        Scope { collections: Vec::new(), commands: Some((keys, tables)), longest }
+    }
+
     /// The number of a collection.
     pub fn find_collection(&self, node: &YamlNode, name: &str) -> Result<usize, Bad> {
-        self.0.iter().position(|known| known == name).map_or_else(
-            || {
-                let near = hint(name, self.0.iter().map(String::as_str));
-                bad(node, format!("there is no collection {name:?}{near} Collections: {}", self.0.join(", ")))
-            },
-            Ok,
-        )
+        find(node, "collection", name, self.collections.iter().map(String::as_str))
+    }
+
+    /// Returns whether there is a generator of this name.
+    pub fn knows(name: &str) -> bool {
+        KNOWN.contains(&name)
+    }
+
+    /// The names of all generators, without the sign.
+    pub fn generators() -> impl Iterator<Item = &'static str> {
+        KNOWN.iter().map(|name| &name[1..])
     }
 }
 
+/// The number of a name of this kind.
+fn find<'a>(
+    node: &YamlNode,
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, Bad> {
+    known.clone().position(|one| one == name).map_or_else(
+        || {
+            let near = hint(name, known.clone());
+            let all = known.clone().collect::<Vec<_>>().join(", ");
+            bad(node, format!("there is no {what} {name:?}{near}; names of the file: {all}"))
+        },
+        Ok,
+    )
+}
+
 /// All generators.
-pub(super) const KNOWN: [&str; 13] = [
+pub(super) const KNOWN: [&str; 14] = [
     "$sequence",
     "$int",
     "$long",
@@ -38,10 +92,11 @@ pub(super) const KNOWN: [&str; 13] = [
     "$array",
     "$key",
     "$of",
+    "$row",
 ];
 
 /// A value, or how it is drawn.
-pub(super) fn value(node: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad> {
+pub(super) fn value(node: &YamlNode, names: &Scope) -> Result<ValueTemplate, Bad> {
     match node.value() {
         Yaml::List(all) => {
             Ok(ValueTemplate::List(all.iter().map(|one| value(one, names)).collect::<Result<_, _>>()?))
@@ -66,6 +121,15 @@ fn constant(node: &YamlNode) -> ValueTemplate {
     element(node, "", &mut out);
     // Type byte and the end of the empty name come first.
     ValueTemplate::Constant(out[0], out[2..].to_vec())
+}
+
+/// A scalar as text.
+pub(super) fn constant_bytes(node: &YamlNode) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let ValueTemplate::Constant(kind, bytes) = constant(node) {
+        constant_text(kind, &bytes, &mut out);
+    }
+    out
 }
 
 /// Refuses whole numbers that no document can hold: BSON has 64 bits with a sign.
@@ -105,33 +169,35 @@ pub(super) fn element(node: &YamlNode, name: &str, out: &mut Vec<u8>) {
     }
 }
 
-fn generator(
+/// A generator by its name, and how it draws.
+pub(super) fn generator(
     name: &str,
     how: &YamlNode,
     node: &YamlNode,
-    names: &CollectionNames,
+    names: &Scope,
 ) -> Result<ValueTemplate, Bad> {
     match name {
         "$sequence" => Ok(ValueTemplate::Sequence),
         "$objectId" => Ok(ValueTemplate::ObjectId),
-        "$int" => int(how, i64::from(i32::MIN), i64::from(i32::MAX), false),
-        "$long" => int(how, i64::MIN, i64::MAX, true),
+        "$int" if names.commands.is_none() => int(how, i64::from(i32::MIN), i64::from(i32::MAX), false),
+        "$int" | "$long" => int(how, i64::MIN, i64::MAX, true),
         "$double" => double(how),
         "$bool" => match how.value() {
             Yaml::Null => Ok(ValueTemplate::Bool(0.5)),
             _ => share(how).map(ValueTemplate::Bool),
         },
-        "$string" => string(how),
+        "$string" => string(how, names),
         "$binary" => {
             let (length, ratio) = match how.value() {
                 Yaml::Map(_) => {
                     let mut fields = Fields::of_mapping(how, name)?;
-                    let length = length(fields.need_value("length", "bytes, N or [LEAST, GREATEST]")?)?;
+                    let length =
+                        length(fields.need_value("length", "bytes, N or [LEAST, GREATEST]")?, names)?;
                     let ratio = ratio(fields.take_value("compressible"))?;
                     fields.end(&["length", "compressible"])?;
                     (length, ratio)
                 }
-                _ => (length(how)?, 1),
+                _ => (length(how, names)?, 1),
             };
             Ok(ValueTemplate::Binary { length, ratio })
         }
@@ -145,24 +211,42 @@ fn generator(
         "$oneOf" => one_of(how, names),
         "$array" => {
             let mut fields = Fields::of_mapping(how, name)?;
-            let length = length(fields.need_value("length", "elements, N or [LEAST, GREATEST]")?)?;
+            let length = length(fields.need_value("length", "elements, N or [LEAST, GREATEST]")?, names)?;
             let of = value(fields.need_value("of", "what the elements are")?, names)?;
             fields.end(&["length", "of"])?;
             let array = ValueTemplate::Array(length, Box::new(of));
-            match array.longest_value() > BSON_BYTES {
+            match array.longest_value() > BSON_BYTES.max(names.longest as u64) {
                 true => bad(how, format!("an array of more than {BSON_BYTES} bytes: no document holds it")),
                 false => Ok(array),
             }
         }
-        "$key" => {
-            let (collection, spread) = reference(how, "collection")?;
-            Ok(ValueTemplate::Key(AddressableDocuments {
-                collection: names.find_collection(how, &collection)?,
-                spread,
-            }))
+        "$key" => match &names.commands {
+            Some((keys, _)) => key(how, keys),
+            None => {
+                let (collection, spread) = reference(how, "collection")?;
+                let collection = names.find_collection(how, &collection)?;
+                let spread = spread.unwrap_or_default();
+                Ok(ValueTemplate::Key(AddressableDocuments { collection, spread }))
+            }
+        },
+        "$row" => {
+            let Some((_, tables)) = &names.commands else {
+                return bad(node, "$row: only commands have data files");
+            };
+            let path = text(how)?;
+            let Some((name, column)) = path.split_once('.') else {
+                return bad(how, format!("{path:?}: expected DATA.COLUMN"));
+            };
+            let number = find(how, "data file", name, tables.iter().map(|one| one.name.as_str()))?;
+            let columns = tables[number].columns.iter().map(String::as_str);
+            Ok(ValueTemplate::Row(number, find(how, "column", column, columns)?))
+        }
+        "$of" if names.commands.is_some() => {
+            bad(node, "$of: only documents have fields; expected $key or $row")
         }
         "$of" => {
             let (path, spread) = reference(how, "field")?;
+            let spread = spread.unwrap_or_default();
             let Some((collection, field)) = path.split_once('.') else {
                 return bad(how, format!("{path:?}: expected COLLECTION.FIELD"));
             };
@@ -215,17 +299,38 @@ fn double(how: &YamlNode) -> Result<ValueTemplate, Bad> {
     Ok(ValueTemplate::Double { min, max, decimals })
 }
 
-fn string(how: &YamlNode) -> Result<ValueTemplate, Bad> {
+/// A key of a key space; where none is named, of the only one, or of the one called `key`.
+fn key(how: &YamlNode, keys: &[KeySpaceName]) -> Result<ValueTemplate, Bad> {
+    let all = keys.iter().map(|one| one.name.as_str());
+    let (collection, spread) = match (how.value(), keys) {
+        (Yaml::Null, [_]) => (0, None),
+        (Yaml::Null, _) if keys.iter().any(|one| one.name == "key") => {
+            (find(how, "key space", "key", all)?, None)
+        }
+        (Yaml::Null, _) => {
+            let names = all.collect::<Vec<_>>().join(", ");
+            return bad(how, format!("$key: which keys are meant; names of the file: {names}"));
+        }
+        _ => {
+            let (name, spread) = reference(how, "keys")?;
+            (find(how, "key space", &name, all)?, spread)
+        }
+    };
+    let spread = spread.unwrap_or(keys[collection].spread);
+    Ok(ValueTemplate::Key(AddressableDocuments { collection, spread }))
+}
+
+fn string(how: &YamlNode, names: &Scope) -> Result<ValueTemplate, Bad> {
     if !matches!(how.value(), Yaml::Map(_)) {
         return Ok(ValueTemplate::Text {
-            length: length(how)?,
+            length: length(how, names)?,
             distinct: None,
             spread: NumberDistribution::Uniform,
             ratio: 1,
         });
     }
     let mut fields = Fields::of_mapping(how, "$string")?;
-    let length = length(fields.need_value("length", "bytes, N or [LEAST, GREATEST]")?)?;
+    let length = length(fields.need_value("length", "bytes, N or [LEAST, GREATEST]")?, names)?;
     let distinct = fields.take_value("distinct").map(count).transpose()?;
     let skew = fields.take_value("distribution");
     if let (Some(node), None) = (skew, distinct) {
@@ -241,7 +346,7 @@ fn string(how: &YamlNode) -> Result<ValueTemplate, Bad> {
     Ok(value)
 }
 
-fn one_of(how: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad> {
+fn one_of(how: &YamlNode, names: &Scope) -> Result<ValueTemplate, Bad> {
     let (list, weights) = match how.value() {
         Yaml::Map(_) => {
             let mut fields = Fields::of_mapping(how, "$oneOf")?;
@@ -278,19 +383,19 @@ fn one_of(how: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad>
 }
 
 /// A name, or a mapping of it and a distribution.
-fn reference(how: &YamlNode, key: &str) -> Result<(String, NumberDistribution), Bad> {
+fn reference(how: &YamlNode, key: &str) -> Result<(String, Option<NumberDistribution>), Bad> {
     if let Yaml::Map(_) = how.value() {
         let mut fields = Fields::of_mapping(how, "the reference")?;
         let name = text(fields.need_value(key, "whose documents are meant")?)?.to_owned();
-        let spread = spread(fields.take_value("distribution"))?;
+        let spread = fields.take_value("distribution").map(|node| spread(Some(node))).transpose()?;
         fields.end(&[key, "distribution"])?;
         return Ok((name, spread));
     }
-    Ok((text(how)?.to_owned(), NumberDistribution::Uniform))
+    Ok((text(how)?.to_owned(), None))
 }
 
 /// `uniform`, `zipfian`, `zipfian:THETA`, `hotspot:DATA:OPERATIONS`.
-fn spread(node: Option<&YamlNode>) -> Result<NumberDistribution, Bad> {
+pub(super) fn spread(node: Option<&YamlNode>) -> Result<NumberDistribution, Bad> {
     let Some(node) = node else { return Ok(NumberDistribution::Uniform) };
     let words: Vec<&str> = text(node)?.split(':').collect();
     let share = |word: &str| word.parse::<f64>().ok().filter(|s| (0.0..=1.0).contains(s));
@@ -319,8 +424,8 @@ fn share(node: &YamlNode) -> Result<f64, Bad> {
     }
 }
 
-fn length(node: &YamlNode) -> Result<(u32, u32), Bad> {
-    let (least, most) = range(node, |node| whole(node, 0, VALUE_BYTES))?;
+fn length(node: &YamlNode, names: &Scope) -> Result<(u32, u32), Bad> {
+    let (least, most) = range(node, |node| whole(node, 0, names.longest))?;
     if most < least {
         return bad(node, format!("from {least} to {most} there is no length"));
     }

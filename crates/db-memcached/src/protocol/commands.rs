@@ -14,7 +14,10 @@ impl MemcachedDriver {
     fn put_argument(&self, request: &Request, number: u16, out: &mut Vec<u8>) {
         match &self.own[usize::from(request.shape)].arguments[usize::from(number)] {
             CommandArgument::Literal(bytes) => out.extend_from_slice(bytes),
-            CommandArgument::Rendered => self.content.argument(request, 0, number, out),
+            // Those that use replies are refused when templates are compiled.
+            CommandArgument::Rendered | CommandArgument::Follows => {
+                self.content.argument(request, 0, number, out)
+            }
         }
     }
 
@@ -81,7 +84,8 @@ impl MemcachedDriver {
                     Ok(found) => {
                         hits = u64::from(found);
                         misses = u64::from(keys).saturating_sub(hits);
-                        (Outcome::Ok, end)
+                        let nothing = hits == 0 && self.own[usize::from(x.request.shape)].not_found;
+                        (if nothing { Outcome::NotFound } else { Outcome::Ok }, end)
                     }
                     Err(text) => (self.fail(text), end),
                 }

@@ -18,6 +18,8 @@ pub(super) enum CommandKind {
 pub(super) struct Own {
     pub(super) kind: CommandKind,
     pub(super) arguments: Vec<CommandArgument>,
+    /// A get that finds nothing at all is not found.
+    pub(super) not_found: bool,
 }
 
 fn own(form: &CommandForm) -> Result<Own, Refused> {
@@ -36,7 +38,13 @@ fn own(form: &CommandForm) -> Result<Own, Refused> {
             ));
         }
     };
-    Ok(Own { kind, arguments: form.arguments.clone() })
+    let follows = form.arguments.contains(&CommandArgument::Follows);
+    if follows || !form.expect.is_empty() || !form.keeps.is_empty() {
+        let words =
+            "memcached: expect, as and earlier replies are not offered: only Redis and its kin have them";
+        return Err(Refused::new(RefusalCode::Unsupported, "", words));
+    }
+    Ok(Own { kind, arguments: form.arguments.clone(), not_found: form.not_found })
 }
 
 /// The commands of templates, each of one command. Keys of one command are all on one of the `servers`.
@@ -64,8 +72,8 @@ mod tests {
 
     fn form(words: &[&str]) -> CommandTemplate {
         let arguments = words.iter().map(|word| CommandArgument::Literal(word.as_bytes().to_vec())).collect();
-        let form = CommandForm { arguments, key: Some(1), writes: false, misses: false };
-        CommandTemplate { name: words[0].to_owned(), commands: vec![form] }
+        let form = CommandForm { arguments, key: Some(1), ..CommandForm::default() };
+        CommandTemplate { name: words[0].to_owned(), commands: vec![form], atomic: false }
     }
 
     #[test]

@@ -293,10 +293,18 @@ impl RedisDriver {
                 return Ok(skip_reply(input, 0)?.map_or(Decoded::Need, |used| Decoded::Push { used }));
             }
             Some(b'-') => {
-                if let Some((Token::Error(text), used)) = read_token(input, 0)?
-                    && let Some(then) = self.redirect(text)
-                {
-                    return Ok(Decoded::Reply { used, then });
+                if let Some((Token::Error(text), used)) = read_token(input, 0)? {
+                    let is_command = x.request.verb == Verb::Command;
+                    if is_command && self.has_lost_script(x, command, text) {
+                        x.sends_script = true;
+                        return Ok(Decoded::Reply { used, then: Then::Send { first: command, count: 1 } });
+                    }
+                    // A transaction that has lost a command to another node is refused as a whole.
+                    let stays = is_command && self.is_in_transaction(&x.request);
+                    self.stale |= stays && text.starts_with(b"MOVED");
+                    if !stays && let Some(then) = self.redirect(text) {
+                        return Ok(Decoded::Reply { used, then });
+                    }
                 }
             }
             _ => {}
@@ -368,7 +376,8 @@ impl Driver for RedisDriver {
                 return x.waiting;
             }
             Verb::Command => {
-                x.waiting = self.own_commands(request);
+                x.sends_script = false;
+                x.waiting = self.begin_own(x);
                 return x.waiting;
             }
             _ => {}
@@ -407,7 +416,7 @@ impl Driver for RedisDriver {
             return self.topology.next_node();
         }
         let slot = match x.request.verb {
-            Verb::Command => match self.own_slot(&x.request, command) {
+            Verb::Command => match self.own_slot(x, command) {
                 Some(slot) => slot,
                 None => return self.topology.next_node(),
             },
@@ -421,7 +430,7 @@ impl Driver for RedisDriver {
             _ if x.batched => self.put_batched(x, command, out),
             (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
             (Verb::Document, _) => self.put_document(&x.request, command, out),
-            (Verb::Command, _) => self.put_own(&x.request, command, out),
+            (Verb::Command, _) => self.put_own(x, command, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
             _ => {
                 // Rendered where it is needed: kept in every operation it would cost a cache line.

@@ -11,7 +11,9 @@ pub fn classify_error(text: &[u8]) -> Outcome {
         // Dragonfly has no codes for these.
         b"ERR" if text.starts_with(b"ERR Out of memory") => Outcome::OutOfMemory,
         b"ERR" if text.starts_with(b"ERR Cluster is not yet configured") => Outcome::ClusterDown,
-        b"CLUSTERDOWN" | b"TRYAGAIN" | b"MASTERDOWN" | b"CROSSSLOT" => Outcome::ClusterDown,
+        b"CLUSTERDOWN" | b"TRYAGAIN" | b"MASTERDOWN" | b"CROSSSLOT" | b"MOVED" | b"ASK" => {
+            Outcome::ClusterDown
+        }
         b"READONLY" => Outcome::ReadOnly,
         b"BUSY" | b"BUSYKEY" => Outcome::Busy,
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Outcome::Forbidden,

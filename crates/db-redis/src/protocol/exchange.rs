@@ -14,11 +14,13 @@ pub struct RedisExchange {
     pub(super) removed: bool,
     /// True if it is a batch of inserts.
     pub(super) batched: bool,
+    /// True if the next command has the text of its script, which the server has lost.
+    pub(super) sends_script: bool,
     /// Apart, so that what all operations touch fills few cache lines.
     pub(super) more: Box<ScanState>,
 }
 
-/// State that only scans and batches need.
+/// State that only scans, batches and operations of several steps need.
 #[derive(Debug, Default)]
 pub(super) struct ScanState {
     /// A scan's keys end to end, and where each ends.
@@ -28,6 +30,8 @@ pub(super) struct ScanState {
     pub(super) asked: u32,
     /// The inserts of a batch.
     pub(super) batch: Batch,
+    /// Parts of replies that later steps of an operation use, by their numbers.
+    pub(super) replies: Vec<Vec<u8>>,
 }
 
 impl RedisExchange {

@@ -1,7 +1,7 @@
 //! State of one load thread: options and content, the map of the nodes, and the last error.
 
 use super::cluster::ClusterTopology;
-use super::command_templates::Compiled;
+use super::command_templates::CompiledTemplate;
 use super::errors::classify_error;
 use super::options::RedisOptions;
 use dyno_db::command_traffic::Unreported;
@@ -19,7 +19,7 @@ pub struct RedisDriver {
     pub(super) batch_key: Vec<u8>,
     pub(super) index_slot: u16,
     /// Commands of one's own, by the number of their template.
-    pub(super) commands: Vec<Vec<Compiled>>,
+    pub(super) commands: Vec<CompiledTemplate>,
     pub(super) traffic: Unreported,
 }
 

@@ -33,6 +33,8 @@ impl NullDriver {
                 match kind {
                     CommandArgument::Literal(bytes) => out.extend_from_slice(bytes),
                     CommandArgument::Rendered => content.argument(request, command, argument, out),
+                    // There are no replies: what would have been kept is empty.
+                    CommandArgument::Follows => content.argument_after(request, command, argument, &[], out),
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Chooses the kind of workload that an experiment asks for.
 
+use crate::work::commands::CommandWork;
 use crate::work::documents::TemplateWork;
 use crate::work::ycsb::YcsbRecords;
 use crate::work::{Wording, Work};
@@ -22,6 +23,9 @@ pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>
     let workload = &spec.workload;
     if let Some(path) = &workload.documents {
         return Ok(Box::new(TemplateWork::read(spec, path, wording)?));
+    }
+    if let Some(source) = &workload.commands {
+        return Ok(Box::new(CommandWork::read(spec, source, wording)?));
     }
     let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
     if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {

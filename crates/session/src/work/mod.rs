@@ -7,6 +7,7 @@
 //! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job
 //! ```
 
+pub mod commands;
 pub mod documents;
 pub mod kinds;
 pub mod shape;
@@ -33,6 +34,9 @@ pub struct Prepared {
     /// Run-phase inserts of earlier runs: how many keys they reach over, and which of them are not there.
     #[serde(default)]
     pub inserted: (u64, Vec<u64>),
+    /// Facts of commands that the server has told.
+    #[serde(default)]
+    pub commands: Vec<commands::FoundCommand>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

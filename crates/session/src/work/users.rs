@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// each does as many operations as if there were no workers; `workload` is for the worker's own.
 pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total: usize) -> Job {
     let own = share_of(job.users, index, total);
-    let first: usize = (0..index).map(|before| share_of(job.users, before, total)).sum();
+    let first = first_user(job, index, total);
     let part = Job {
         workload,
         users: own,
@@ -28,6 +28,11 @@ pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total
             ..part
         },
     }
+}
+
+/// The number of worker `index`'s first user among those of all `total` workers.
+pub fn first_user(job: &Job, index: usize, total: usize) -> usize {
+    (0..index).map(|before| share_of(job.users, before, total)).sum()
 }
 
 /// Counts how many of the indexes below `operations` are those of `own` users from `first` on, where index i is that of user i

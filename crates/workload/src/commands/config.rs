@@ -271,11 +271,13 @@ impl Commands {
                 key: operation.keys.get(number).copied().flatten(),
                 writes: operation.writes,
                 misses: operation.misses,
+                ..CommandForm::default()
             }
         };
         let template = |operation: &CommandOperation| CommandTemplate {
             name: operation.name.clone(),
             commands: operation.commands.iter().enumerate().map(|one| form(operation, one)).collect(),
+            atomic: false,
         };
         self.operations.iter().map(template).collect()
     }

@@ -145,6 +145,14 @@ impl WorkloadTemplate {
                 return bad("name", name, "names that differ".into());
             }
         }
+        for one in self.operations.iter().map(|one| &one.name) {
+            let whole = self.operations.iter().find(|whole| {
+                one.strip_prefix(whole.name.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            });
+            if let Some(whole) = whole {
+                return bad("name", one, format!("another name: it looks like a step of {:?}", whole.name));
+            }
+        }
         for collection in &self.collections {
             if collection.id.refers_to_documents() {
                 return bad("_id", &collection.name, "a value that depends on no other document".into());

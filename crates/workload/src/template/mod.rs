@@ -1,6 +1,6 @@
 //! Document workloads of one's own: the shape of documents, and a weighted mix of operations on them.
 //!
-//! `value` makes values and documents, `config` is the workload as described, `content` renders requests, `load` inserts
+//! `value` makes values and documents, `text` makes arguments of commands of the same values, `config` is the workload as described, `content` renders requests, `load` inserts
 //! the documents, `run` mixes the operations. Everything is a pure function of the seed and the number of the document
 //! or operation; so an operation can ask for a value that a document has without looking at the database.
 //!
@@ -13,6 +13,7 @@ mod config;
 mod content;
 mod load;
 mod run;
+mod text;
 mod value;
 
 pub use config::{
@@ -21,6 +22,7 @@ pub use config::{
 pub use content::TemplateContent;
 pub use load::TemplateLoad;
 pub use run::TemplateRun;
+pub use text::{TextContext, TextSource, constant_text};
 pub use value::{AddressableDocuments, NumberDistribution, ValueContext, ValueTemplate};
 
 #[cfg(test)]

@@ -160,6 +160,7 @@ fn contradictions_are_refused() {
     assert_eq!(wrong(&|t| t.operations.clear()), "operations");
     assert_eq!(wrong(&|t| t.operations.iter_mut().for_each(|o| o.weight = 0.0)), "weight");
     assert_eq!(wrong(&|t| t.operations[1].name = "find".into()), "name");
+    assert_eq!(wrong(&|t| t.operations[1].name = "find.one".into()), "name");
     assert_eq!(
         wrong(&|t| t.collections[0].id = ValueTemplate::Key(keys(1, NumberDistribution::Uniform))),
         "_id"

@@ -116,6 +116,8 @@ pub enum ValueTemplate {
     Key(AddressableDocuments),
     /// The value that a field of a loaded document has: its dotted name.
     Of(AddressableDocuments, String),
+    /// A field of a data file's row: numbers of the file and of the column. Only commands have data files.
+    Row(usize, usize),
 }
 
 /// Where a value stands: what it may depend on beside its stream.
@@ -170,22 +172,14 @@ impl ValueTemplate {
                 out.extend_from_slice(bytes);
             }
             ValueTemplate::Sequence => bson::put_int64(out, name, place.number as i64),
-            ValueTemplate::Int { min, max, spread, wide } => {
-                let choices = (max.wrapping_sub(*min) as u64).saturating_add(1);
-                let value = min.wrapping_add(spread.draw_number(choices, words) as i64);
+            ValueTemplate::Int { wide, .. } => {
+                let value = self.draw_int(words);
                 match wide {
                     true => bson::put_int64(out, name, value),
                     false => bson::put_int32(out, name, value as i32),
                 }
             }
-            ValueTemplate::Double { min, max, decimals } => {
-                let value = min + words.next_unit() * (max - min);
-                let rounded = decimals.map_or(value, |places| {
-                    let unit = 10f64.powi(places as i32);
-                    (value * unit).round() / unit
-                });
-                bson::put_double(out, name, rounded);
-            }
+            ValueTemplate::Double { .. } => bson::put_double(out, name, self.draw_double(words)),
             ValueTemplate::Bool(probability) => {
                 bson::put_boolean(out, name, words.next_unit() < *probability)
             }
@@ -234,10 +228,28 @@ impl ValueTemplate {
                 let number = place.source.choose(keys, words);
                 place.source.field(keys.collection, number, path, name, out);
             }
+            ValueTemplate::Row(..) => bson::put_null(out, name),
             ValueTemplate::Array(..) | ValueTemplate::List(_) | ValueTemplate::Document(_) => {
                 self.nested(name, place, words, out)
             }
         }
+    }
+
+    /// Draws a whole number; 0 for another kind of value.
+    pub(super) fn draw_int(&self, words: &mut Stream) -> i64 {
+        let ValueTemplate::Int { min, max, spread, .. } = self else { return 0 };
+        let choices = (max.wrapping_sub(*min) as u64).saturating_add(1);
+        min.wrapping_add(spread.draw_number(choices, words) as i64)
+    }
+
+    /// Draws a number, rounded to its places; 0 for another kind of value.
+    pub(super) fn draw_double(&self, words: &mut Stream) -> f64 {
+        let ValueTemplate::Double { min, max, decimals } = self else { return 0.0 };
+        let value = min + words.next_unit() * (max - min);
+        decimals.map_or(value, |places| {
+            let unit = 10f64.powi(places as i32);
+            (value * unit).round() / unit
+        })
     }
 
     fn nested(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
@@ -288,12 +300,12 @@ pub(super) fn fields_of(
     }
 }
 
-fn between((least, most): (u32, u32), words: &mut Stream) -> u32 {
+pub(super) fn between((least, most): (u32, u32), words: &mut Stream) -> u32 {
     least + words.next_below(u64::from(most.saturating_sub(least)) + 1) as u32
 }
 
 /// One part in `ratio` random, the rest a repetition of one character.
-fn letters(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
+pub(super) fn letters(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
     const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -";
     let end = out.len() + bytes as usize;
     let mut random = bytes.div_ceil(ratio.max(1));
@@ -307,7 +319,7 @@ fn letters(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
     out.resize(end, b'.');
 }
 
-fn noise(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
+pub(super) fn noise(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
     let end = out.len() + bytes as usize;
     let mut random = bytes.div_ceil(ratio.max(1));
     while random > 0 {

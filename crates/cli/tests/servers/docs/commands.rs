@@ -108,6 +108,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/ci.md", ci()),
         ("docs/clusters.md", clusters()),
         ("docs/documents.md", own_documents()),
+        ("docs/commands.md", own_commands()),
         ("docs/experiments.md", vec![here("plan docs/examples/users.yaml")]),
         ("docs/explain.md", explain()),
         ("docs/export.md", export()),
@@ -325,6 +326,18 @@ fn memcached() -> Vec<Row> {
             file,
             "records_are_those_of_ycsbs_binding",
         ),
+    ]
+}
+
+fn own_commands() -> Vec<Row> {
+    let short = |row: Row| row.more("--ops 2048 --warmup 0s --no-out -q").load();
+    vec![
+        here("sample docs/examples/leaderboard.yaml -n 2"),
+        short(here("run redis://db:6379 --workload docs/examples/leaderboard.yaml --users 16")),
+        short(here(
+            "run redis://db:6379 --command 'ZADD board %{int:1-1000} user:%{key}' --command 'ZREVRANGE board 0 9' \
+             --command-ratio 3",
+        )),
     ]
 }
 

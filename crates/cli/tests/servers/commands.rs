@@ -1,0 +1,385 @@
+//! Commands of one's own: `dyno run --workload FILE.yaml`, `--command`, `dyno sample`. Counts are held against the server's own.
+
+use dyno_testkit::cluster::RedisCluster;
+use dyno_testkit::{
+    Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
+};
+use serde_json::Value;
+
+/// Calls of a command that the server has counted.
+fn calls(server: &RedisProcess, command: &str) -> u64 {
+    let stats = server.cli(&["INFO", "commandstats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+    line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Requests of a metric that ended as `outcome`.
+fn ended(summary: &Value, metric: &str, outcome: &str) -> u64 {
+    let metrics = phase(summary, "measure")["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|one| one["name"] == metric).unwrap_or_else(|| panic!("no {metric}"));
+    found["outcomes"][outcome].as_u64().unwrap_or(0)
+}
+
+fn example(dyno: &Dyno, name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
+    std::fs::copy(format!("{folder}/{name}"), dyno.path(name)).unwrap();
+    name.to_owned()
+}
+
+const COMMON: [&str; 8] = ["--users", "4", "--ops", "2048", "--warmup", "0s", "--out", "d"];
+
+#[test]
+fn shares_and_counts_are_those_of_the_server() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let file = "
+keys: { players: { count: 500, format: 'player:%{n}', distribution: zipfian:0.9 } }
+load:
+  - { for: players, command: [ZADD, board, { $int: [1, 1000] }, { $key: players }] }
+  - { for: players, command: [SET, { $key: players }, '%{string:20}'] }
+commands:
+  top: { weight: 2, command: [ZREVRANGE, board, 0, 9], expect: { type: array, length: 10 } }
+  score: { weight: 1, command: 'ZADD board %{int:1-1000} %{key:players}', expect: { type: integer } }
+  some: { weight: 1, command: [MGET, { $array: { length: 2, of: { $key: players } } }] }
+";
+    std::fs::write(dyno.path("board.yaml"), file).unwrap();
+    let run =
+        |more: &[&str]| dyno.run(&[&["run", &uri, "--workload", "board.yaml"][..], &COMMON, more].concat());
+    dyno.assert_ran(&run(&[]));
+    let summary = dyno.summary("d");
+    assert_eq!((server.cli(&["ZCARD", "board"]), server.cli(&["DBSIZE"])), ("500".into(), "501".into()));
+    assert_eq!(outcome(phase(&summary, "load"), "ok"), 1_000);
+    assert_eq!(arrivals(phase(&summary, "measure")), 2_048);
+    // Two blocks of 1,024 operations hold their exact shares.
+    assert_eq!(ended(&summary, "top", "ok"), 1_024);
+    assert_eq!((ended(&summary, "score", "ok"), ended(&summary, "some", "ok")), (512, 512));
+    assert_eq!(
+        (calls(&server, "zrevrange"), calls(&server, "mget"), calls(&server, "zadd")),
+        (1_024, 512, 1_012)
+    );
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    // The data are there; what a part of them would mean is not guessed.
+    let again = run(&[]);
+    dyno.assert_ran(&again);
+    assert!(
+        stderr(&again).contains("the data are there already (--reload loads them again)"),
+        "{}",
+        stderr(&again)
+    );
+    server.cli(&["DEL", "player:0"]);
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    let part = run(&[]);
+    assert_exit(&part, &[2]);
+    assert!(stderr(&part).contains("players: 127 of 128 keys"), "{}", stderr(&part));
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    dyno.assert_ran(&run(&["--reload"]));
+    assert_eq!(server.cli(&["DBSIZE"]), "501");
+    assert_eq!(outcome(phase(&dyno.summary("d"), "load"), "ok"), 1_000);
+}
+
+#[test]
+fn misses_and_mismatches_are_outcomes_of_their_own() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    server.cli(&["MSET", "there", "1", "half", "x", "n", "5"]);
+    let file = "
+commands:
+  hit: GET there
+  miss: GET nothing
+  accepted: { command: GET nothing, miss: ok }
+  half: MGET half nothing
+  none: MGET nothing nothing2
+  not_set: SET there 2 NX
+  taken: { command: LPOP nothing, miss: not_found }
+  wrong: { command: GET there, expect: '2' }
+";
+    std::fs::write(dyno.path("m.yaml"), file).unwrap();
+    let ran = dyno.run(&[&["run", &uri, "--workload", "m.yaml"][..], &COMMON].concat());
+    assert_exit(&ran, &[0, 5]);
+    let summary = dyno.summary("d");
+    for (metric, expected) in [
+        ("hit", "ok"),
+        ("miss", "not_found"),
+        ("accepted", "ok"),
+        ("half", "ok"),
+        ("none", "not_found"),
+        ("not_set", "ok"),
+        ("taken", "not_found"),
+        ("wrong", "mismatch"),
+    ] {
+        assert_eq!(ended(&summary, metric, expected), 256, "{metric}");
+    }
+    let measured = phase(&summary, "measure");
+    assert_eq!((outcome(measured, "not_found"), outcome(measured, "mismatch")), (768, 256));
+    let errors = measured["errors"].to_string();
+    assert!(
+        errors.contains(r#"GET: expected \"2\", got string \"1\""#) || errors.contains("GET: expected"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn what_the_server_lacks_is_refused_before_the_load() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    for (command, words) in [
+        ("FOO bar", "FOO: the server has no command FOO: ERR unknown command 'FOO'"),
+        ("GET a b", "GET: GET takes 1 arguments, not 2"),
+        ("ZADD a", "ZADD: ZADD takes at least 3 arguments, not 1"),
+        ("XGROUP MAKE a", "XGROUP: the server has no command XGROUP MAKE; XGROUP has"),
+        ("GET %{kye}", "--command: \"GET %{kye}\": %{kye}: unknown name \"kye\"; did you mean key?"),
+        ("GET 'a", "a quote ' is not closed"),
+    ] {
+        let refused = dyno.run(&["run", &uri, "--command", command, "--no-out"]);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{command}: {}", stderr(&refused));
+    }
+    assert_eq!(server.cli(&["DBSIZE"]), "0");
+    let uri = "redis://127.0.0.1:1";
+    let gone = dyno.run(&["run", uri, "--command", "GET a", "--no-out"]);
+    assert_exit(&gone, &[3]);
+    for (more, words) in [
+        (&["--workload", "a"][..], "--workload"),
+        (&["--records", "5"], "--records"),
+        (&["--command-ratio", "1", "--command-ratio", "2"], "2 ratios"),
+        (&["--command-data", "none.csv"], "none.csv"),
+    ] {
+        let refused = dyno.run(&[&["run", uri, "--command", "GET a"][..], more].concat());
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{more:?}: {}", stderr(&refused));
+    }
+}
+
+#[test]
+fn commands_of_a_command_line() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    std::fs::write(dyno.path("p.csv"), "sku\nred\nblue\n").unwrap();
+    let ran = dyno.run(
+        &[
+            &["run", &uri][..],
+            &["--command", "SET user:%{key} __data__", "--command", "SADD skus __field:sku__"],
+            &[
+                "--command",
+                "MULTI ; INCR \"\\x00\\xff\" ; EXEC",
+                "--command",
+                "HSET __key__ __rand_1st__ __rand_1st__",
+            ],
+            &["--command-ratio", "2", "--command-keys", "50", "--command-data", "p.csv"],
+            &["--users", "2", "--ops", "1024", "--warmup", "0s", "--pipeline", "1", "--out", "d"],
+        ]
+        .concat(),
+    );
+    dyno.assert_ran(&ran);
+    let summary = dyno.summary("d");
+    for (metric, count) in [("SET", 410), ("SADD", 205), ("MULTI_INCR_EXEC", 205), ("HSET", 205)] {
+        let found = ended(&summary, metric, "ok");
+        assert!(found.abs_diff(count) <= 1, "{metric}: {found}");
+    }
+    assert_eq!(server.cli(&["SCARD", "skus"]), "2");
+    assert_eq!(
+        server.cli(&["EVAL", "return redis.call('GET', '\\0\\255')", "0"]),
+        calls(&server, "incr").to_string()
+    );
+    let keys: u64 = server.cli(&["EVAL", "return #redis.call('KEYS', 'user:*')", "0"]).parse().unwrap();
+    assert!((1..=50).contains(&keys), "{keys}");
+    assert_eq!(server.cli(&["STRLEN", "user:1"]), "32");
+    let field =
+        server.cli(&["EVAL", "return redis.call('HGETALL', redis.call('KEYS', 'memtier-*')[1])", "0"]);
+    let mut field = field.lines();
+    let (name, value) = (field.next().unwrap(), field.next().unwrap());
+    assert_eq!((name, name.len()), (value, 12));
+}
+
+#[test]
+fn steps_use_earlier_replies_and_transactions_are_whole() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let file = "
+keys: { carts: 20 }
+commands:
+  copy:
+    let: { c: { $key: carts } }
+    steps:
+      - { command: [INCR, 'n:%{c}'], as: number }
+      - { command: [SET, 'copy:%{c}:%{number}', '%{number}'], expect: OK }
+  both: { mode: multi, steps: [INCR a, INCR b, GET a] }
+  all: { mode: pipelined, steps: [INCR c, INCR c] }
+";
+    std::fs::write(dyno.path("s.yaml"), file).unwrap();
+    let run = [&["run", &uri, "--workload", "s.yaml"][..], &COMMON].concat();
+    dyno.assert_ran(&dyno.run(&run));
+    let summary = dyno.summary("d");
+    let copies = ended(&summary, "copy", "ok");
+    assert_eq!((ended(&summary, "copy.incr", "ok"), ended(&summary, "copy.set", "ok")), (copies, copies));
+    // Every reply was used once: as many keys as there were replies, each with its own number.
+    let script = "local n = 0; for _, k in ipairs(redis.call('KEYS', 'copy:*')) do \
+                  if k:match('[^:]*$') == redis.call('GET', k) then n = n + 1 end end; return n";
+    assert_eq!(server.cli(&["EVAL", script, "0"]), copies.to_string());
+    let both = ended(&summary, "both", "ok").to_string();
+    assert_eq!((server.cli(&["GET", "a"]), server.cli(&["GET", "b"])), (both.clone(), both.clone()));
+    assert_eq!(
+        (calls(&server, "multi"), calls(&server, "exec")),
+        (both.parse().unwrap(), both.parse().unwrap())
+    );
+    assert_eq!(server.cli(&["GET", "c"]), (2 * ended(&summary, "all", "ok")).to_string());
+}
+
+#[test]
+fn scripts_are_sent_again_to_a_server_that_has_lost_them() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let library = "#!lua name=lib\\nredis.register_function('twice', function(keys, args) return redis.call('INCRBY', keys[1], 2) end)";
+    let file = format!(
+        "
+keys: {{ users: 10 }}
+scripts:
+  count: {{ file: count.lua }}
+  lib: {{ type: function, text: \"{library}\" }}
+commands:
+  allow: {{ script: count, keys: [total], args: [1], expect: {{ type: integer }} }}
+  twice: {{ script: lib, function: twice, keys: [two], expect: {{ type: integer }} }}
+  lose: {{ weight: 0.05, command: SCRIPT FLUSH }}
+"
+    );
+    std::fs::write(dyno.path("count.lua"), "return redis.call('INCRBY', KEYS[1], ARGV[1])").unwrap();
+    std::fs::write(dyno.path("e.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&[&["run", &uri, "--workload", "e.yaml"][..], &COMMON].concat()));
+    let summary = dyno.summary("d");
+    assert_eq!(outcome(phase(&summary, "measure"), "ok"), 2_048);
+    assert_eq!(server.cli(&["GET", "total"]), ended(&summary, "allow", "ok").to_string());
+    assert_eq!(server.cli(&["GET", "two"]), (2 * ended(&summary, "twice", "ok")).to_string());
+    assert!(calls(&server, "eval") > 0 && calls(&server, "evalsha") > 900);
+}
+
+#[test]
+fn a_stream_is_taken_by_a_group_and_all_examples_run() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    for name in ["leaderboard", "rate-limiter", "sessions", "queue", "cache-aside"] {
+        server.cli(&["FLUSHALL"]);
+        server.cli(&["CONFIG", "RESETSTAT"]);
+        let file = example(&dyno, &format!("{name}.yaml"));
+        let sampled = dyno.run(&["sample", &file, "-n", "2"]);
+        assert_exit(&sampled, &[0]);
+        assert_eq!(stdout(&sampled), stdout(&dyno.run(&["sample", &file, "-n", "2"])));
+        dyno.assert_ran(&dyno.run(&[&["run", &uri, "--workload", &file][..], &COMMON].concat()));
+        let summary = dyno.summary("d");
+        assert_eq!(outcome(phase(&summary, "measure"), "ok"), 2_048, "{name}");
+        if name == "queue" {
+            let added = ended(&summary, "add", "ok");
+            assert_eq!(server.cli(&["XLEN", "jobs"]), added.to_string());
+            let (acknowledged, read) =
+                (ended(&summary, "take.ack", "ok"), ended(&summary, "take.read", "ok"));
+            assert_eq!((acknowledged, calls(&server, "xack")), (read, read));
+            assert!(server.cli(&["XPENDING", "jobs", "workers"]).starts_with('0'));
+            // Each user is a member of the group.
+            assert_eq!(server.cli(&["XINFO", "CONSUMERS", "jobs", "workers"]).matches("worker").count(), 4);
+        }
+        std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    }
+}
+
+#[test]
+fn commands_go_to_their_slots_and_crossings_are_refused() {
+    let Some(cluster) = RedisCluster::start(None) else { return skip("commands in a cluster") };
+    let (dyno, uri) = (Dyno::new(), cluster.uri(""));
+    let file = "
+keys: { carts: { count: 300, format: 'cart:{%{n}}' } }
+load: [{ for: carts, command: [SET, { $key: carts }, x] }]
+commands:
+  one: { weight: 3, command: [GET, { $key: carts }] }
+  move: { let: { c: { $key: carts } }, steps: [[GET, '%{c}'], [SET, '%{c}:new', z]], mode: multi }
+  same: { command: [MGET, a, a] }
+";
+    std::fs::write(dyno.path("c.yaml"), file.replace("same:", "same_slot:")).unwrap();
+    let run = |more: &[&str]| dyno.run(&[&["run", &uri][..], more, &COMMON].concat());
+    server_keys_are_empty(&cluster);
+    let ran = run(&["--workload", "c.yaml", "--require", "errors < 30%"]);
+    assert_exit(&ran, &[0, 5]);
+    let summary = dyno.summary("d");
+    let measured = phase(&summary, "measure");
+    assert_eq!(outcome(phase(&summary, "load"), "ok"), 300);
+    assert_eq!(
+        outcome(measured, "ok") + ended(&summary, "same_slot", "not_found"),
+        2_048,
+        "{}",
+        measured["errors"]
+    );
+    assert_eq!(phase(&summary, "measure")["redirects"].as_u64().unwrap_or(0), 0);
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    for (command, words) in [
+        ("MGET a b", "MGET: the keys \"a\" and \"b\" go together, but are in the slots 15495 and 3300"),
+        ("MGET x{t} y{t} %{key}", "MGET: the keys \"x{t}\""),
+    ] {
+        let refused = run(&["--command", command]);
+        let _ = std::fs::remove_dir_all(dyno.path("d"));
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{command}: {}", stderr(&refused));
+    }
+}
+
+fn server_keys_are_empty(cluster: &RedisCluster) {
+    assert_eq!(cluster.ask(0, &["DBSIZE"]), "0");
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let child = dyno.start(&[
+        "run",
+        &uri,
+        "--command",
+        "INCR n",
+        "--users",
+        "2",
+        "--duration",
+        "60s",
+        "--warmup",
+        "0s",
+        "--out",
+        "d",
+    ]);
+    dyno.await_phase("d", "measure");
+    while server.cli(&["GET", "n"]).parse::<u64>().unwrap_or(0) < 100 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    signal(child.id(), "INT");
+    assert_exit(&finish(child), &[130]);
+    let counted: u64 = server.cli(&["GET", "n"]).parse().unwrap();
+    let summary = dyno.summary("d");
+    let measured = phase(&summary, "measure");
+    assert_eq!(outcome(measured, "ok") + outcome(measured, "aborted"), arrivals(measured));
+    // What was under way when the run was ended may have been done.
+    assert!(counted.abs_diff(outcome(measured, "ok")) <= 2, "{counted}");
+}
+
+#[test]
+fn an_experiment_has_workers_that_share_the_work() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let queue = example(&dyno, "queue.yaml");
+    let text = format!(
+        "target: {uri}
+workload: {{ commands: {{ file: {queue} }} }}
+client: {{ workers: 2 }}
+phases: {{ measure: {{ users: 4, operations: 2048, warmup: 0s }} }}
+"
+    );
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    let ran = dyno.run(&["run", "x.yaml", "--out", "x"]);
+    assert_exit(&ran, &[0, 5]);
+    // Users are numbered over both workers.
+    assert_eq!(server.cli(&["XINFO", "CONSUMERS", "jobs", "workers"]).matches("worker").count(), 4);
+    assert_eq!(server.cli(&["XLEN", "jobs"]), "1024");
+    let inline = format!(
+        "target: {uri}
+workload: {{ commands: {{ list: ['INCR n', 'INCR m'], ratio: [3] }} }}
+phases: {{ measure: {{ users: 2, operations: 1024, warmup: 0s }} }}
+"
+    );
+    std::fs::write(dyno.path("y.yaml"), inline).unwrap();
+    assert_exit(&dyno.run(&["run", "y.yaml", "--out", "y"]), &[0, 5]);
+    assert_eq!((server.cli(&["GET", "n"]), server.cli(&["GET", "m"])), ("768".into(), "256".into()));
+}

@@ -1,0 +1,119 @@
+//! What a workload of commands asks memcached before the load: which keys are there.
+
+use crate::protocol::reply::{NotMemcached, Reply, read_reply};
+use crate::protocol::{MemcachedFacts, MemcachedOptions};
+use crate::target::OpenMemcached;
+use dyno_db::command_target::{CommandTarget, Words};
+use dyno_db::probe::{FactsStep, NEVER, ProbeConnection, ProbeFailure, ReadStatus};
+use dyno_engine::RunError;
+use dyno_types::command::CommandFacts;
+use dyno_types::{Outcome, RefusalCode, Refused};
+
+/// Time that a question may take.
+const PATIENCE_NS: u64 = 30_000_000_000;
+
+/// The servers of an open target.
+pub(crate) struct MemcachedCommands<'a>(pub(crate) &'a OpenMemcached);
+
+fn refused(text: String) -> RunError {
+    Refused::new(RefusalCode::Unsupported, "", text).into()
+}
+
+impl MemcachedCommands<'_> {
+    /// Sends a command for each of these keys to its server, and counts the replies that say yes.
+    fn count(&self, name: &str, keys: &[Vec<u8>], yes: impl Fn(&Reply<'_>) -> bool) -> Result<u64, RunError> {
+        let mut found = 0;
+        for (server, endpoint) in (0..).zip(self.0.servers.server_endpoints()) {
+            let own: Vec<&Vec<u8>> =
+                keys.iter().filter(|key| self.0.servers.server_of(key) == server).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let mut sent = Vec::new();
+            for key in &own {
+                sent.extend_from_slice(name.as_bytes());
+                sent.push(b' ');
+                sent.extend_from_slice(key);
+                sent.extend_from_slice(b"\r\n");
+            }
+            let lost = |failure: ProbeFailure| RunError::Unreachable {
+                outcome: Outcome::Unreachable,
+                words: failure.at_endpoint(endpoint).to_string(),
+            };
+            let mut line = connect(&self.0.options, self.0, endpoint).map_err(lost)?;
+            let mut left = own.len();
+            let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| loop {
+                if left == 0 {
+                    return ReadStatus::Done;
+                }
+                match read_reply(received) {
+                    Ok(Some((Reply::Error(why), _))) => {
+                        return ReadStatus::Refused(format!("{name}: {}", String::from_utf8_lossy(why)));
+                    }
+                    Ok(Some((reply, used))) => {
+                        found += u64::from(yes(&reply));
+                        left -= 1;
+                        received.drain(..used);
+                    }
+                    Ok(None) => return ReadStatus::Need,
+                    Err(NotMemcached) => {
+                        return ReadStatus::Refused(format!("{name}: no reply of memcached"));
+                    }
+                }
+            };
+            line.continue_conversation(sent, (PATIENCE_NS, NEVER), &mut hear).map_err(lost)?;
+        }
+        Ok(found)
+    }
+}
+
+/// Connects to a server, with the login of the options.
+fn connect(
+    options: &MemcachedOptions,
+    target: &OpenMemcached,
+    endpoint: &dyno_types::Endpoint,
+) -> Result<ProbeConnection, ProbeFailure> {
+    let mut line = ProbeConnection::open(target.tls.as_ref(), endpoint)?;
+    let (mut facts, mut opening) = (MemcachedFacts::default(), Vec::new());
+    MemcachedFacts::ask_all(options, &mut opening);
+    let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| match MemcachedFacts::read_answers(
+        options, received, &mut facts,
+    ) {
+        FactsStep::Need => ReadStatus::Need,
+        FactsStep::Done => {
+            received.clear();
+            ReadStatus::Done
+        }
+        FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+    };
+    line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut hear)?;
+    Ok(line)
+}
+
+impl CommandTarget for MemcachedCommands<'_> {
+    /// The driver has refused whatever is neither `get` nor `set`.
+    fn describe(&self, commands: &[Words]) -> Result<Vec<CommandFacts>, (usize, RunError)> {
+        let facts = |words: &Words| {
+            let reads = words[0] == b"get";
+            let keys = if reads { (1..words.len() as u16).collect() } else { vec![1] };
+            CommandFacts { keys, reads, blocks: false }
+        };
+        Ok(commands.iter().map(facts).collect())
+    }
+
+    fn existing(&self, keys: &[Vec<u8>]) -> Result<u64, RunError> {
+        self.count("get", keys, |reply| matches!(reply, Reply::Value { .. }))
+    }
+
+    fn remove(&self, keys: &[Vec<u8>]) -> Result<(), RunError> {
+        self.count("delete", keys, |_| true).map(drop)
+    }
+
+    fn send(&self, _words: &Words, _key: Option<&[u8]>) -> Result<(), RunError> {
+        Err(refused("memcached: once: expected `for: KEYS`, a set for each key".into()))
+    }
+
+    fn load_script(&self, _body: &[u8], _function: bool) -> Result<(), RunError> {
+        Err(refused("memcached has no scripts".into()))
+    }
+}

@@ -1,0 +1,473 @@
+//! What a workload of commands asks Redis before the load: what commands are, and which keys are there.
+//!
+//! `COMMAND INFO` says which arguments are keys: by specifications, else by the first and the last of them, else by the answer of
+//! `COMMAND GETKEYS` to one form of the command.
+
+use crate::protocol::resp::{RespReply, put_command, read_reply};
+use crate::protocol::{ClusterTopology, ReadFrom, RedisFacts, RedisOptions, key_slot};
+use crate::target::OpenRedis;
+use dyno_db::command_target::{CommandTarget, Words};
+use dyno_db::probe::{FactsStep, NEVER, ProbeConnection, ProbeFailure, ReadStatus};
+use dyno_engine::RunError;
+use dyno_types::command::CommandFacts;
+use dyno_types::limits::ANSWER_BYTES;
+use dyno_types::{Endpoint, Outcome, RefusalCode, Refused};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Time that a question may take: scripts and removals may be slow.
+const PATIENCE_NS: u64 = 30_000_000_000;
+/// Commands of one message.
+const BATCH: usize = 512;
+
+/// Connections to the nodes of an open target, made when they are needed.
+pub(crate) struct RedisCommands<'a> {
+    target: &'a OpenRedis,
+    lines: RefCell<BTreeMap<u16, ProbeConnection>>,
+}
+
+/// An answer of `COMMAND INFO`.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct CommandInfo {
+    arity: i64,
+    reads: bool,
+    blocks: bool,
+    /// The keys depend on the arguments.
+    movable: bool,
+    /// First key, last key and step; the last one counts from the end if it is negative.
+    range: (i64, i64, i64),
+    keys: Vec<KeySpecification>,
+    subcommands: Vec<(String, CommandInfo)>,
+}
+
+/// Where keys begin, and how many there are.
+#[derive(Clone, Debug, PartialEq)]
+struct KeySpecification {
+    begin: Begin,
+    find: Find,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Begin {
+    At(i64),
+    /// Behind this word, which is looked for from this place on.
+    Word(String, i64),
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Find {
+    /// Last key, counted from the first one or, if negative, from the end; step; of the rest every so many parts.
+    Range(i64, i64, i64),
+    /// The argument with their number, the first key, and the step.
+    Number(i64, i64, i64),
+    Unknown,
+}
+
+fn number(reply: Option<&RespReply>) -> i64 {
+    reply.and_then(|reply| reply.as_text().parse().ok()).unwrap_or(0)
+}
+
+fn parts(reply: Option<&RespReply>) -> &[RespReply] {
+    match reply {
+        Some(RespReply::List(parts)) => parts,
+        _ => &[],
+    }
+}
+
+/// A value of a list of names and values.
+fn field<'a>(list: &'a [RespReply], name: &str) -> Option<&'a RespReply> {
+    list.chunks_exact(2).find(|pair| pair[0].as_text() == name).map(|pair| &pair[1])
+}
+
+impl KeySpecification {
+    fn read(reply: &RespReply) -> Self {
+        let all = parts(Some(reply));
+        let part = |name: &str| {
+            let part = parts(field(all, name));
+            (field(part, "type").map_or("", RespReply::as_text), parts(field(part, "spec")))
+        };
+        let at = |spec: &[RespReply], name: &str| number(field(spec, name));
+        let begin = match part("begin_search") {
+            ("index", spec) => Begin::At(at(spec, "index")),
+            ("keyword", spec) => {
+                let word = field(spec, "keyword").map_or("", RespReply::as_text).to_owned();
+                Begin::Word(word, at(spec, "startfrom"))
+            }
+            _ => Begin::Unknown,
+        };
+        let find = match part("find_keys") {
+            ("range", spec) => Find::Range(at(spec, "lastkey"), at(spec, "keystep"), at(spec, "limit")),
+            ("keynum", spec) => {
+                Find::Number(at(spec, "keynumidx"), at(spec, "firstkey"), at(spec, "keystep"))
+            }
+            _ => Find::Unknown,
+        };
+        KeySpecification { begin, find }
+    }
+
+    /// Numbers of the keys of a command; `None`: the specification does not say.
+    fn keys(&self, words: &[Vec<u8>]) -> Option<Vec<u16>> {
+        let end = words.len() as i64;
+        let begin = match &self.begin {
+            Begin::At(at) => *at,
+            Begin::Word(word, from) => {
+                let is_word = |at: &i64| words[*at as usize].eq_ignore_ascii_case(word.as_bytes());
+                let found = match *from < 0 {
+                    true => (1..=(end + from).min(end - 1)).rev().find(is_word),
+                    false => (*from..end).find(is_word),
+                };
+                // A word that is not there has no keys behind it.
+                let Some(at) = found else { return Some(Vec::new()) };
+                at + 1
+            }
+            Begin::Unknown => return None,
+        };
+        let (first, last, step) = match self.find {
+            Find::Range(last, step, limit) => {
+                let last = match last {
+                    -1 if limit > 1 => begin + (end - begin) / limit - 1,
+                    last if last < 0 => end + last,
+                    last => begin + last,
+                };
+                (begin, last, step)
+            }
+            Find::Number(place, first, step) => {
+                let text = words.get(usize::try_from(begin + place).ok()?)?;
+                let count: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+                (begin + first, begin + first + (count - 1) * step.max(1), step)
+            }
+            Find::Unknown => return None,
+        };
+        let keys = (first..=last.min(end - 1)).step_by(step.max(1) as usize);
+        Some(keys.filter(|at| *at > 0).map(|at| at as u16).collect())
+    }
+}
+
+impl CommandInfo {
+    /// Reads an answer; `None` for a command that the server lacks.
+    fn read(reply: &RespReply) -> Option<CommandInfo> {
+        let all = parts(Some(reply));
+        if all.len() < 6 {
+            return None;
+        }
+        let has =
+            |flag: &str| parts(all.get(2)).iter().any(|one| one.as_text().trim_start_matches('+') == flag);
+        let subcommands = parts(all.get(9)).iter().filter_map(|one| {
+            let name = parts(Some(one)).first()?.as_text();
+            Some((name.rsplit('|').next()?.to_ascii_lowercase(), CommandInfo::read(one)?))
+        });
+        Some(CommandInfo {
+            arity: number(all.get(1)),
+            reads: has("readonly"),
+            blocks: has("blocking"),
+            movable: has("movablekeys"),
+            range: (number(all.get(3)), number(all.get(4)), number(all.get(5))),
+            keys: parts(all.get(8)).iter().map(KeySpecification::read).collect(),
+            subcommands: subcommands.collect(),
+        })
+    }
+
+    /// The same of the subcommand that a command is.
+    fn of_words(&self, words: &[Vec<u8>]) -> Option<&CommandInfo> {
+        let Some(name) = words.get(1).filter(|_| !self.subcommands.is_empty()) else { return Some(self) };
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        self.subcommands.iter().find(|(known, _)| *known == name).map(|(_, info)| info)
+    }
+
+    /// Numbers of the keys of a command; `None`: they must be asked for.
+    fn keys(&self, words: &[Vec<u8>]) -> Option<Vec<u16>> {
+        if !self.keys.is_empty() {
+            let mut all = Vec::new();
+            for one in &self.keys {
+                all.extend(one.keys(words)?);
+            }
+            all.sort_unstable();
+            all.dedup();
+            return Some(all);
+        }
+        let (first, last, step) = self.range;
+        if self.movable || first <= 0 {
+            return if self.movable { None } else { Some(Vec::new()) };
+        }
+        let end = words.len() as i64;
+        let last = if last < 0 { end + last } else { last };
+        Some((first..=last.min(end - 1)).step_by(step.max(1) as usize).map(|at| at as u16).collect())
+    }
+}
+
+/// Which arguments these keys are: the first ones that follow each other so, else each the first one after the one before.
+fn places_of(keys: &[RespReply], words: &[Vec<u8>]) -> Vec<u16> {
+    let is_key = |(key, word): (&RespReply, &Vec<u8>)| key.as_text().as_bytes() == word;
+    let together = |at: &usize| keys.iter().zip(&words[*at..]).all(is_key);
+    if let Some(first) = (1..=words.len().saturating_sub(keys.len())).find(together) {
+        return (first..first + keys.len()).map(|at| at as u16).collect();
+    }
+    let mut at = 1;
+    let mut all = Vec::new();
+    for key in keys {
+        let text = key.as_text().as_bytes();
+        if let Some(found) = (at..words.len()).find(|place| words[*place] == text) {
+            all.push(found as u16);
+            at = found + 1;
+        }
+    }
+    all
+}
+
+fn refused(text: String) -> RunError {
+    Refused::new(RefusalCode::Unsupported, "", text).into()
+}
+
+impl<'a> RedisCommands<'a> {
+    pub(crate) fn new(target: &'a OpenRedis) -> Self {
+        RedisCommands { target, lines: RefCell::default() }
+    }
+
+    fn endpoint(&self, node: u16) -> &Endpoint {
+        &self.target.topology.known_endpoints()[usize::from(node)]
+    }
+
+    /// Sends commands to a node and takes their replies, which may be errors.
+    fn ask(&self, node: u16, commands: &[Words]) -> Result<Vec<RespReply>, RunError> {
+        let lost = |failure: ProbeFailure| RunError::Unreachable {
+            outcome: Outcome::Unreachable,
+            words: failure.at_endpoint(self.endpoint(node)).to_string(),
+        };
+        let mut lines = self.lines.borrow_mut();
+        let line = match lines.entry(node) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => new.insert(self.connect(node).map_err(lost)?),
+        };
+        let mut replies = Vec::with_capacity(commands.len());
+        for batch in commands.chunks(BATCH) {
+            let mut sent = Vec::new();
+            for words in batch {
+                put_command(&mut sent, &words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            }
+            let wanted = replies.len() + batch.len();
+            let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| loop {
+                if replies.len() == wanted {
+                    return ReadStatus::Done;
+                }
+                match read_reply(received, ANSWER_BYTES) {
+                    Ok(Some((reply, used))) => {
+                        replies.push(reply);
+                        received.drain(..used);
+                    }
+                    Ok(None) => return ReadStatus::Need,
+                    Err(why) => return ReadStatus::Refused(why.to_string()),
+                }
+            };
+            line.continue_conversation(sent, (PATIENCE_NS, NEVER), &mut hear).map_err(lost)?;
+        }
+        Ok(replies)
+    }
+
+    /// Connects, with login and database as the load has them.
+    fn connect(&self, node: u16) -> Result<ProbeConnection, ProbeFailure> {
+        let options =
+            RedisOptions { cluster: false, reads: ReadFrom::Primary, ..self.target.options.as_ref().clone() };
+        let endpoint = self.endpoint(node);
+        let mut line = ProbeConnection::open(self.target.tls.as_ref(), endpoint)?;
+        let mut opening = Vec::new();
+        RedisFacts::ask_all(&options, &mut opening);
+        let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| {
+            let (mut topology, mut facts) =
+                (ClusterTopology::single_node(endpoint.clone()), RedisFacts::default());
+            match RedisFacts::read_answers(&options, &mut topology, received, &mut facts) {
+                FactsStep::Need => ReadStatus::Need,
+                FactsStep::Done => {
+                    received.clear();
+                    ReadStatus::Done
+                }
+                FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+            }
+        };
+        line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut hear)?;
+        Ok(line)
+    }
+
+    fn ask_one(&self, node: u16, words: &[&[u8]]) -> Result<RespReply, RunError> {
+        let words = words.iter().map(|word| word.to_vec()).collect();
+        Ok(self.ask(node, &[words])?.pop().unwrap_or(RespReply::Null))
+    }
+
+    fn node_of(&self, key: &[u8]) -> u16 {
+        match self.target.topology.is_cluster() {
+            true => self.target.topology.primary_of(key_slot(key)),
+            false => 0,
+        }
+    }
+
+    /// Sends a command for each key to its node.
+    fn ask_keys(&self, name: &[u8], keys: &[Vec<u8>]) -> Result<Vec<RespReply>, RunError> {
+        let mut nodes: BTreeMap<u16, Vec<Words>> = BTreeMap::new();
+        for key in keys {
+            nodes.entry(self.node_of(key)).or_default().push(vec![name.to_vec(), key.clone()]);
+        }
+        let mut all = Vec::new();
+        for (node, commands) in nodes {
+            all.extend(self.ask(node, &commands)?);
+        }
+        match all.iter().find(|reply| matches!(reply, RespReply::Error(_))) {
+            Some(RespReply::Error(why)) => Err(refused(format!("{}: {why}", String::from_utf8_lossy(name)))),
+            _ => Ok(all),
+        }
+    }
+
+    fn describe_one(&self, info: Option<&RespReply>, words: &Words) -> Result<CommandFacts, RunError> {
+        let name = String::from_utf8_lossy(&words[0]).into_owned();
+        let info = match info {
+            // The server does not say what commands are: they are sent as they stand.
+            Some(RespReply::Error(_)) | None => return Ok(CommandFacts::default()),
+            Some(reply) => CommandInfo::read(reply),
+        };
+        let Some(whole) = info else {
+            // What the server lacks does nothing: it says so in its words.
+            return match self.ask_one(0, &[&words[0]])? {
+                RespReply::Error(why) => Err(refused(format!("the server has no command {name}: {why}"))),
+                _ => Ok(CommandFacts::default()),
+            };
+        };
+        let Some(info) = whole.of_words(words) else {
+            let sub = String::from_utf8_lossy(&words[1]).into_owned();
+            let known: Vec<&str> = whole.subcommands.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(refused(format!(
+                "the server has no command {name} {sub}; {name} has {}",
+                known.join(", ")
+            )));
+        };
+        let (count, arity) = (words.len() as i64, info.arity);
+        if (arity > 0 && count != arity) || count < -arity {
+            let least = if arity > 0 { "" } else { "at least " };
+            let given = count - 1;
+            return Err(refused(format!("{name} takes {least}{} arguments, not {given}", arity.abs() - 1)));
+        }
+        let keys = match info.keys(words) {
+            Some(keys) => keys,
+            None => {
+                let mut question: Words = vec![b"COMMAND".to_vec(), b"GETKEYS".to_vec()];
+                question.extend(words.iter().cloned());
+                match self.ask(0, &[question])?.pop() {
+                    Some(RespReply::List(keys)) => places_of(&keys, words),
+                    _ => Vec::new(),
+                }
+            }
+        };
+        Ok(CommandFacts { keys, reads: info.reads, blocks: info.blocks })
+    }
+}
+
+impl CommandTarget for RedisCommands<'_> {
+    fn describe(&self, commands: &[Words]) -> Result<Vec<CommandFacts>, (usize, RunError)> {
+        let ask = |words: &Words| vec![b"COMMAND".to_vec(), b"INFO".to_vec(), words[0].clone()];
+        let questions: Vec<Words> = commands.iter().map(ask).collect();
+        let answers = self.ask(0, &questions).map_err(|error| (0, error))?;
+        let one = |(number, (answer, words)): (usize, (&RespReply, &Words))| {
+            let own = match answer {
+                RespReply::List(own) => own.first(),
+                other => Some(other),
+            };
+            self.describe_one(own, words).map_err(|error| (number, error))
+        };
+        answers.iter().zip(commands).enumerate().map(one).collect()
+    }
+
+    fn slot(&self, key: &[u8]) -> Option<u16> {
+        self.target.topology.is_cluster().then(|| key_slot(key))
+    }
+
+    fn existing(&self, keys: &[Vec<u8>]) -> Result<u64, RunError> {
+        let replies = self.ask_keys(b"EXISTS", keys)?;
+        Ok(replies.iter().filter(|reply| reply.as_text() == "1").count() as u64)
+    }
+
+    fn size(&self, key: &[u8]) -> Result<Option<u64>, RunError> {
+        let node = self.node_of(key);
+        let kind = self.ask_one(node, &[b"TYPE", key])?;
+        let question: &[u8] = match kind.as_text() {
+            "none" => return Ok(Some(0)),
+            "zset" => b"ZCARD",
+            "set" => b"SCARD",
+            "list" => b"LLEN",
+            "hash" => b"HLEN",
+            "stream" => b"XLEN",
+            _ => return Ok(None),
+        };
+        Ok(self.ask_one(node, &[question, key])?.as_text().parse().ok())
+    }
+
+    fn remove(&self, keys: &[Vec<u8>]) -> Result<(), RunError> {
+        self.ask_keys(b"DEL", keys).map(drop)
+    }
+
+    fn send(&self, words: &Words, key: Option<&[u8]>) -> Result<(), RunError> {
+        let node = key.map_or(0, |key| self.node_of(key));
+        match self.ask(node, std::slice::from_ref(words))?.pop() {
+            Some(RespReply::Error(why)) => {
+                let shown: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+                let line: String = shown.join(" ").chars().take(200).collect();
+                Err(refused(format!("{line}: {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn load_script(&self, body: &[u8], function: bool) -> Result<(), RunError> {
+        let words: &[&[u8]] = match function {
+            true => &[b"FUNCTION", b"LOAD", b"REPLACE", body],
+            false => &[b"SCRIPT", b"LOAD", body],
+        };
+        for node in self.target.topology.serving_nodes(false) {
+            if let RespReply::Error(why) = self.ask_one(node, words)? {
+                return Err(refused(why.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Words {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    fn specification(begin: Begin, find: Find) -> CommandInfo {
+        CommandInfo { keys: vec![KeySpecification { begin, find }], ..CommandInfo::default() }
+    }
+
+    /// As the documentation of Redis has them.
+    #[test]
+    fn keys_are_where_specifications_say() {
+        let streams = specification(Begin::Word("STREAMS".into(), 4), Find::Range(-1, 1, 2));
+        let line = words("XREADGROUP GROUP g c COUNT 1 STREAMS a b > >");
+        assert_eq!(streams.keys(&line), Some(vec![7, 8]));
+        let eval = specification(Begin::At(2), Find::Number(0, 1, 1));
+        assert_eq!(eval.keys(&words("EVAL x 2 a b c")), Some(vec![3, 4]));
+        assert_eq!(eval.keys(&words("EVAL x 0 c")), Some(vec![]));
+        let mset = specification(Begin::At(1), Find::Range(-1, 2, 0));
+        assert_eq!(mset.keys(&words("MSET a 1 b 2")), Some(vec![1, 3]));
+        let blpop = specification(Begin::At(1), Find::Range(-2, 1, 0));
+        assert_eq!(blpop.keys(&words("BLPOP a b 0")), Some(vec![1, 2]));
+        let get = specification(Begin::At(1), Find::Range(0, 1, 0));
+        assert_eq!(get.keys(&words("GET a")), Some(vec![1]));
+        let migrate = specification(Begin::Word("KEYS".into(), -2), Find::Range(-1, 1, 0));
+        assert_eq!(migrate.keys(&words("MIGRATE h 1 x 0 5 KEYS a b")), Some(vec![7, 8]));
+        assert_eq!(specification(Begin::Unknown, Find::Unknown).keys(&words("SORT a")), None);
+    }
+
+    #[test]
+    fn older_servers_tell_the_first_and_the_last() {
+        let info = |range| CommandInfo { range, ..CommandInfo::default() };
+        assert_eq!(info((1, -1, 2)).keys(&words("MSET a 1 b 2")), Some(vec![1, 3]));
+        assert_eq!(info((1, 1, 1)).keys(&words("GET a")), Some(vec![1]));
+        assert_eq!(info((0, 0, 0)).keys(&words("PING")), Some(vec![]));
+        assert_eq!(CommandInfo { movable: true, ..CommandInfo::default() }.keys(&words("EVAL x 1 a")), None);
+        let keys = [RespReply::Text("a".into()), RespReply::Text("b".into())];
+        assert_eq!(places_of(&keys, &words("EVAL a 2 a b a")), [3, 4]);
+    }
+}

@@ -1,0 +1,232 @@
+//! The workload as described.
+
+use crate::template::{NumberDistribution, ValueTemplate};
+use crate::ycsb::BadProperty;
+use dyno_types::command::{KeptReply, ReplyExpectation};
+use dyno_types::limits::METRICS;
+
+/// A part of the name of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NumberedText {
+    /// These bytes.
+    Literal(Vec<u8>),
+    /// The key's number, with at least so many digits.
+    Number(usize),
+}
+
+/// A key space: keys with numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedKeys {
+    /// Name in the file.
+    pub name: String,
+    /// Number of keys.
+    pub count: u64,
+    /// Number of the first key.
+    pub first: u64,
+    /// How keys are called.
+    pub format: Vec<NumberedText>,
+    /// Distribution by which keys are drawn, unless an argument has its own.
+    pub spread: NumberDistribution,
+}
+
+/// A part of an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TextPart {
+    /// These bytes.
+    Literal(Vec<u8>),
+    /// A value that is drawn here.
+    Value(ValueTemplate),
+    /// A value that the operation has drawn once, by its number.
+    Bound(u16),
+    /// A kept part of an earlier reply, by its number.
+    Reply(u16),
+    /// Number of the user.
+    User,
+}
+
+/// An argument: its parts, one after the other.
+pub type ArgumentText = Vec<TextPart>;
+
+/// Meaning of an empty reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissRule {
+    /// The outcome `not_found`, if the server says that the command only reads.
+    #[default]
+    Reads,
+    /// Nothing in particular; a later step may depend on it.
+    Accepted,
+    /// The outcome `not_found`, whatever the command is.
+    NotFound,
+}
+
+/// Condition of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepCondition {
+    /// The step before it found nothing.
+    Miss,
+    /// The step before it found something.
+    Hit,
+}
+
+/// A command of an operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommandStep {
+    /// Name within the operation.
+    pub name: String,
+    /// The command's name and its arguments.
+    pub arguments: Vec<ArgumentText>,
+    /// Numbers of the arguments that are keys; `None`: the server is asked.
+    pub keys: Option<Vec<u16>>,
+    /// Demands on its reply.
+    pub expect: ReplyExpectation,
+    /// Meaning of an empty reply.
+    pub miss: MissRule,
+    /// Condition on which it is sent.
+    pub when: Option<StepCondition>,
+    /// Parts of its reply that later steps use.
+    pub keeps: Vec<KeptReply>,
+    /// Number of the script that it calls, where it calls one by its digest.
+    pub script: Option<usize>,
+}
+
+/// How the commands of an operation follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepMode {
+    /// Each is sent after the reply to the one before.
+    #[default]
+    Ordered,
+    /// All are sent at once.
+    Pipelined,
+    /// All are one transaction, `MULTI` to `EXEC`.
+    Atomic,
+}
+
+/// A named operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MixOperation {
+    /// Name under which it is measured.
+    pub name: String,
+    /// Weight among all.
+    pub weight: f64,
+    /// Values that are drawn once and used by several arguments.
+    pub bound: Vec<ArgumentText>,
+    /// Its commands, in order.
+    pub steps: Vec<CommandStep>,
+    /// How they follow each other.
+    pub mode: StepMode,
+    /// True if it was written as a list: its steps have names in results.
+    pub has_steps: bool,
+}
+
+impl MixOperation {
+    /// Returns whether its commands are requests of their own, each measured.
+    pub(super) fn is_script(&self) -> bool {
+        self.has_steps && self.mode == StepMode::Ordered
+    }
+
+    /// Names under which it is measured: its own, and those of steps that are measured.
+    pub(super) fn metrics(&self) -> Vec<String> {
+        let mut all = vec![self.name.clone()];
+        if self.is_script() {
+            all.extend(self.steps.iter().map(|step| format!("{}.{}", self.name, step.name)));
+        }
+        all
+    }
+}
+
+/// A command of the load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadItem {
+    /// Number of the key space for each key of which it is sent; `None`: once.
+    pub each: Option<usize>,
+    /// The command.
+    pub step: CommandStep,
+}
+
+/// Rows of a data file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DataTable {
+    /// Name in the file.
+    pub name: String,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Cells, row by row.
+    pub rows: Vec<Vec<Vec<u8>>>,
+    /// True if rows are taken in order, else drawn.
+    pub in_order: bool,
+}
+
+/// A script that the server must have before it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Name in the file.
+    pub name: String,
+    /// Its text.
+    pub body: Vec<u8>,
+    /// True if it is a library of functions, else a script that is called by its digest.
+    pub function: bool,
+}
+
+/// A workload of commands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommandMix {
+    /// Key spaces.
+    pub keys: Vec<NamedKeys>,
+    /// Data files.
+    pub tables: Vec<DataTable>,
+    /// Scripts.
+    pub scripts: Vec<Script>,
+    /// The mix.
+    pub operations: Vec<MixOperation>,
+    /// Commands that fill the database first.
+    pub load: Vec<LoadItem>,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl CommandMix {
+    /// All commands: those of the operations, then those of the load.
+    pub fn steps(&self) -> impl Iterator<Item = &CommandStep> {
+        let load = self.load.iter().map(|item| &item.step);
+        self.operations.iter().flat_map(|operation| &operation.steps).chain(load)
+    }
+
+    /// The name of the operation or the part of the load that command number `number` belongs to.
+    pub fn owner(&self, number: usize) -> &str {
+        let owners = self.operations.iter().flat_map(|one| one.steps.iter().map(|_| one.name.as_str()));
+        owners.chain(self.load.iter().map(|_| "load")).nth(number).unwrap_or_default()
+    }
+
+    /// Returns whether an argument has the number of the user in it.
+    pub fn uses_users(&self) -> bool {
+        let bound = self.operations.iter().flat_map(|operation| &operation.bound);
+        let arguments =
+            self.operations.iter().flat_map(|one| one.steps.iter().flat_map(|step| &step.arguments));
+        bound.chain(arguments).flatten().any(|part| *part == TextPart::User)
+    }
+
+    /// Refuses what cannot be run; keys are those of the file.
+    pub fn check(&self) -> Result<(), BadProperty> {
+        let names: Vec<String> = self.operations.iter().flat_map(MixOperation::metrics).collect();
+        if names.is_empty() || names.len() > METRICS - 2 {
+            let expected = format!("1 to {} names of commands and steps", METRICS - 2);
+            return Err(BadProperty::new("commands", names.len(), expected));
+        }
+        let sum: f64 = self.operations.iter().map(|one| one.weight).sum();
+        if !sum.is_finite() || sum <= 0.0 || self.operations.iter().any(|one| one.weight < 0.0) {
+            return Err(BadProperty::new("weight", sum, "weights from 0 on, not all of them 0"));
+        }
+        if let Some(name) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+            return Err(BadProperty::new("name", &names[name], "names that differ"));
+        }
+        let empty = |one: &&MixOperation| {
+            one.steps.is_empty() || one.steps.iter().any(|step| step.arguments.is_empty())
+        };
+        match self.operations.iter().find(empty) {
+            Some(one) => {
+                Err(BadProperty::new("command", &one.name, "at least one command of at least one word"))
+            }
+            None => Ok(()),
+        }
+    }
+}

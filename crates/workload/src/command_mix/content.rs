@@ -1,0 +1,336 @@
+//! Requests into arguments.
+
+use super::config::{ArgumentText, CommandMix, CommandStep, MissRule, NumberedText, StepMode, TextPart};
+use crate::keys::push_decimal;
+use crate::permute::Permutation;
+use crate::template::{AddressableDocuments, NumberDistribution, TextContext, TextSource};
+use dyno_types::command::{CommandArgument, CommandFacts, CommandForm, CommandTemplate};
+use dyno_types::rng::{self, Purpose, Stream};
+use dyno_types::{Content, Request, Verb};
+use std::sync::Arc;
+
+/// Draws of values that an operation has drawn once are numbered from here on.
+const BOUND: u64 = 1 << 63;
+
+/// Origin of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// An operation, whose commands from this one on are the template's.
+    Operation(usize, usize),
+    /// A command of the load.
+    Load(usize),
+}
+
+/// Renders the arguments of commands. Templates: those of the operations, one for each command that is a request of its own, then
+/// those of the load.
+#[derive(Debug)]
+pub struct MixContent {
+    mix: Arc<CommandMix>,
+    templates: Vec<CommandTemplate>,
+    places: Vec<Place>,
+    /// Scatters popular keys over each key space.
+    scatter: Vec<Permutation>,
+    salt: u64,
+}
+
+impl MixContent {
+    /// Of a checked mix; `facts` are those of [`CommandMix::steps`], none before a server was asked.
+    pub fn new(mix: &Arc<CommandMix>, facts: &[CommandFacts]) -> Self {
+        let mut facts = facts.iter();
+        let mut form = |step: &CommandStep, is_script: bool| {
+            let fact = facts.next();
+            form_of(mix, step, fact, is_script)
+        };
+        let (mut templates, mut places) = (Vec::new(), Vec::new());
+        for (number, operation) in mix.operations.iter().enumerate() {
+            let is_script = operation.is_script();
+            let mut forms: Vec<CommandForm> =
+                operation.steps.iter().map(|step| form(step, is_script)).collect();
+            let name = operation.name.clone();
+            if is_script {
+                for (step, form) in forms.into_iter().enumerate() {
+                    places.push(Place::Operation(number, step));
+                    templates.push(CommandTemplate {
+                        name: name.clone(),
+                        commands: vec![form],
+                        atomic: false,
+                    });
+                }
+                continue;
+            }
+            let atomic = operation.mode == StepMode::Atomic && operation.has_steps;
+            if atomic {
+                forms.insert(0, bare("MULTI"));
+                forms.push(bare("EXEC"));
+            }
+            places.push(Place::Operation(number, 0));
+            templates.push(CommandTemplate { name, commands: forms, atomic });
+        }
+        for (number, item) in mix.load.iter().enumerate() {
+            places.push(Place::Load(number));
+            let commands = vec![form(&item.step, false)];
+            templates.push(CommandTemplate { name: "LOAD".into(), commands, atomic: false });
+        }
+        let key = |number: usize| rng::draw_at(mix.seed, number as u64, Purpose::Key);
+        MixContent {
+            templates,
+            places,
+            scatter: (0..mix.keys.len())
+                .map(|n| Permutation::new(mix.keys[n].count.max(1), key(n)))
+                .collect(),
+            salt: rng::draw_at(mix.seed, 0, Purpose::Value),
+            mix: mix.clone(),
+        }
+    }
+
+    /// The workload.
+    pub fn command_mix(&self) -> &Arc<CommandMix> {
+        &self.mix
+    }
+
+    /// The template of a step of an operation.
+    pub(super) fn template_of(&self, place: Place) -> u16 {
+        self.places.iter().position(|one| *one == place).unwrap_or(0) as u16
+    }
+
+    pub(super) fn place_of(&self, request: &Request) -> Place {
+        self.places[usize::from(request.shape)]
+    }
+
+    /// The step that command number `command` of a request is, and its number within its operation.
+    fn step(&self, request: &Request, command: u32) -> (&CommandStep, u64) {
+        match self.place_of(request) {
+            Place::Load(item) => (&self.mix.load[item].step, 0),
+            Place::Operation(operation, first) => {
+                let atomic = self.templates[usize::from(request.shape)].atomic;
+                let number = first + command as usize - usize::from(atomic);
+                (&self.mix.operations[operation].steps[number], number as u64)
+            }
+        }
+    }
+
+    /// A request that stands for all of command number `number` of [`CommandMix::steps`], and the number of the command in it.
+    /// `key` is the number of the key that it loads, or any number.
+    pub fn sample_request(&self, number: usize, key: u64) -> (Request, u32) {
+        let mut left = number;
+        let request = |shape: usize, collection: u32| Request {
+            verb: Verb::Command,
+            shape: shape as u16,
+            collection,
+            key,
+            limit: key as u32,
+            seed: rng::draw_at(self.mix.seed, key, Purpose::Key),
+            ..Request::default()
+        };
+        for (shape, (template, place)) in self.templates.iter().zip(&self.places).enumerate() {
+            let own = template.commands.len() - 2 * usize::from(template.atomic);
+            if left < own {
+                let collection = match place {
+                    Place::Load(item) => self.mix.load[*item].each.map_or(0, |space| space as u32 + 1),
+                    Place::Operation(..) => 0,
+                };
+                return (request(shape, collection), (left + usize::from(template.atomic)) as u32);
+            }
+            left -= own;
+        }
+        (request(0, 0), 0)
+    }
+
+    /// The words of a request's command. Earlier replies that it uses are `0`.
+    pub fn words_of(&self, request: &Request, command: u32) -> Vec<Vec<u8>> {
+        let replies = vec![b"0".to_vec(); usize::from(u8::MAX)];
+        let form = &self.templates[usize::from(request.shape)].commands[command as usize];
+        let word = |(number, argument): (u16, &CommandArgument)| match argument {
+            CommandArgument::Literal(bytes) => bytes.clone(),
+            _ => {
+                let mut out = Vec::new();
+                self.argument_after(request, command, number, &replies, &mut out);
+                out
+            }
+        };
+        (0..).zip(&form.arguments).map(word).collect()
+    }
+
+    /// Appends key number `number` of a key space.
+    pub fn key_of(&self, space: usize, number: u64, out: &mut Vec<u8>) {
+        let keys = &self.mix.keys[space];
+        for part in &keys.format {
+            match part {
+                NumberedText::Literal(bytes) => out.extend_from_slice(bytes),
+                NumberedText::Number(digits) => {
+                    let at = out.len();
+                    push_decimal(keys.first + number, out);
+                    let written = out.len() - at;
+                    if written < *digits {
+                        out.splice(at..at, std::iter::repeat_n(b'0', digits - written));
+                    }
+                }
+            }
+        }
+    }
+
+    fn render(
+        &self,
+        request: &Request,
+        (text, number): (&ArgumentText, u64),
+        replies: &[Vec<u8>],
+        out: &mut Vec<u8>,
+    ) {
+        for (at, part) in (0..).zip(text) {
+            match part {
+                TextPart::Literal(bytes) => out.extend_from_slice(bytes),
+                TextPart::Value(value) => {
+                    let own = number | at;
+                    let mut words = Stream::new(request.seed, own, Purpose::Choice);
+                    let salt = self.salt ^ own;
+                    let source = Drawing { content: self, request };
+                    value.render_text(
+                        TextContext { number: request.key, salt, source: &source },
+                        &mut words,
+                        out,
+                    );
+                }
+                TextPart::Bound(bound) => {
+                    if let Place::Operation(operation, _) = self.place_of(request) {
+                        let text = &self.mix.operations[operation].bound[usize::from(*bound)];
+                        self.render(request, (text, BOUND | u64::from(*bound) << 16), replies, out);
+                    }
+                }
+                TextPart::Reply(kept) => {
+                    out.extend_from_slice(replies.get(usize::from(*kept)).map_or(&[], Vec::as_slice));
+                }
+                TextPart::User => push_decimal(u64::from(request.collection), out),
+            }
+        }
+    }
+}
+
+fn bare(name: &str) -> CommandForm {
+    CommandForm {
+        arguments: vec![CommandArgument::Literal(name.as_bytes().to_vec())],
+        writes: true,
+        ..CommandForm::default()
+    }
+}
+
+/// A command as a driver compiles it. Before a server was asked nothing is known to be a key, and everything may write.
+fn form_of(
+    mix: &CommandMix,
+    step: &CommandStep,
+    facts: Option<&CommandFacts>,
+    is_script: bool,
+) -> CommandForm {
+    let argument = |parts: &ArgumentText| {
+        let is_literal = |part: &TextPart| matches!(part, TextPart::Literal(_));
+        // What an operation has drawn once uses no replies.
+        match parts.iter().any(|part| matches!(part, TextPart::Reply(_))) {
+            true => CommandArgument::Follows,
+            false if parts.iter().all(is_literal) => {
+                let bytes = |part: &TextPart| match part {
+                    TextPart::Literal(bytes) => bytes.clone(),
+                    _ => Vec::new(),
+                };
+                CommandArgument::Literal(parts.iter().flat_map(bytes).collect())
+            }
+            false => CommandArgument::Rendered,
+        }
+    };
+    let reads = facts.is_some_and(|facts| facts.reads);
+    let (misses, not_found) = match step.miss {
+        MissRule::Reads => (reads, reads),
+        MissRule::NotFound => (true, true),
+        // A step before others tells them; an operation of one command has no use for it.
+        MissRule::Accepted => (true, is_script),
+    };
+    let keys = step.keys.as_ref().or_else(|| facts.map(|facts| &facts.keys));
+    CommandForm {
+        arguments: step.arguments.iter().map(argument).collect(),
+        key: keys.and_then(|keys| keys.first().copied()),
+        writes: !reads,
+        misses,
+        not_found,
+        expect: step.expect.clone(),
+        keeps: step.keeps.clone(),
+        script: step.script.map(|number| mix.scripts[number].body.clone()),
+    }
+}
+
+/// Where values of a request come from.
+struct Drawing<'a> {
+    content: &'a MixContent,
+    request: &'a Request,
+}
+
+impl TextSource for Drawing<'_> {
+    fn key(&self, keys: &AddressableDocuments, words: &mut Stream, out: &mut Vec<u8>) {
+        let space = keys.collection;
+        if let Place::Load(_) = self.content.place_of(self.request)
+            && self.request.collection as usize == space + 1
+        {
+            return self.content.key_of(space, self.request.key, out);
+        }
+        let drawn = keys.spread.draw_number(self.content.mix.keys[space].count, words);
+        let number = match keys.spread {
+            NumberDistribution::Uniform => drawn,
+            _ => self.content.scatter[space].apply(drawn),
+        };
+        self.content.key_of(space, number, out);
+    }
+
+    fn cell(&self, file: usize, column: usize, out: &mut Vec<u8>) {
+        let table = &self.content.mix.tables[file];
+        let rows = table.rows.len() as u64;
+        let row = match (table.in_order, self.content.place_of(self.request)) {
+            (true, Place::Operation(..)) => u64::from(self.request.limit) % rows.max(1),
+            (true, Place::Load(_)) => self.request.key % rows.max(1),
+            // One row for all arguments of an operation.
+            (false, _) => {
+                rng::below(rng::draw_at(self.request.seed, BOUND | file as u64, Purpose::Key), rows.max(1))
+            }
+        };
+        if let Some(cell) = table.rows.get(row as usize).and_then(|row| row.get(column)) {
+            out.extend_from_slice(cell);
+        }
+    }
+}
+
+impl Content for MixContent {
+    fn table(&self) -> &'static str {
+        ""
+    }
+
+    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn commands(&self) -> &[CommandTemplate] {
+        &self.templates
+    }
+
+    fn argument(&self, request: &Request, command: u32, argument: u16, out: &mut Vec<u8>) {
+        self.argument_after(request, command, argument, &[], out);
+    }
+
+    fn argument_after(
+        &self,
+        request: &Request,
+        command: u32,
+        argument: u16,
+        replies: &[Vec<u8>],
+        out: &mut Vec<u8>,
+    ) {
+        let (step, number) = self.step(request, command);
+        let own = number << 48 | u64::from(argument) << 16;
+        self.render(request, (&step.arguments[usize::from(argument)], own), replies, out);
+    }
+}

@@ -1,0 +1,200 @@
+//! The run: a stratified mix of the operations.
+
+use super::config::{CommandMix, CommandStep, MissRule, StepCondition, TextPart};
+use super::content::{MixContent, Place};
+use crate::mix::{Mix, MixMode};
+use crate::template::ValueTemplate;
+use crate::ycsb::BadProperty;
+use crate::{Draw, Frontier, Hooks, Workload};
+use dyno_types::command::CommandFacts;
+use dyno_types::rng::{Keyed, Purpose};
+use dyno_types::{Content, Outcome, Request, Verb};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Indexes of a warm-up have this bit set; their numbers lie beyond everything that is measured.
+const WARMUP: u64 = 1 << 63;
+const WARMUP_OFFSET: u64 = 1 << 44;
+
+/// The operations of a mix.
+#[derive(Debug)]
+pub struct MixRun {
+    metrics: Vec<String>,
+    content: Arc<MixContent>,
+    mix: Mix,
+    seeds: Keyed,
+    /// Of each operation: its metric.
+    first_metric: Vec<u16>,
+    /// Of each operation: its template, and its rows so far where it takes rows in order.
+    first_template: Vec<(u16, Option<AtomicU64>)>,
+    /// Users, and the number of the first one, where operations belong to users.
+    users: Option<(u64, u64)>,
+    /// This worker and the number of workers: each takes every n-th row.
+    stripe: (u64, u64),
+    /// The same for another worker.
+    seed: u64,
+    facts: Vec<CommandFacts>,
+}
+
+impl MixRun {
+    /// Of a mix, drawn from `seed`; `facts` as [`MixContent::new`] takes them, `users` the number of users and of the first one.
+    ///
+    /// # Errors
+    /// Names what is wrong with it.
+    pub fn new(
+        mix: &Arc<CommandMix>,
+        facts: &[CommandFacts],
+        seed: u64,
+        users: (u64, u64),
+    ) -> Result<Self, BadProperty> {
+        mix.check()?;
+        let weights: Vec<f64> = mix.operations.iter().map(|one| one.weight).collect();
+        let chosen = Mix::new(&weights, None, MixMode::Stratified, seed)
+            .ok_or_else(|| BadProperty::new("weight", weights[0], "weights from 0 on, not all of them 0"))?;
+        let content = Arc::new(MixContent::new(mix, facts));
+        let (mut metrics, mut first_metric, mut first_template) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, operation) in mix.operations.iter().enumerate() {
+            first_metric.push(metrics.len() as u16);
+            metrics.extend(operation.metrics());
+            let texts = operation.steps.iter().flat_map(|step| &step.arguments).chain(&operation.bound);
+            let in_order = |part: &TextPart| matches!(part, TextPart::Value(ValueTemplate::Row(file, _)) if mix.tables[*file].in_order);
+            let counts = texts.flatten().any(in_order).then(AtomicU64::default);
+            first_template.push((content.template_of(Place::Operation(number, 0)), counts));
+        }
+        Ok(MixRun {
+            metrics,
+            content,
+            mix: chosen,
+            seeds: Keyed::new(seed, Purpose::Key),
+            first_metric,
+            first_template,
+            users: mix.uses_users().then_some(users),
+            stripe: (0, 1),
+            seed,
+            facts: facts.to_vec(),
+        })
+    }
+
+    /// The same for worker `index` of `total`, whose users are these.
+    ///
+    /// # Errors
+    /// As [`MixRun::new`].
+    pub fn of_worker(&self, users: (u64, u64), index: u64, total: u64) -> Result<Self, BadProperty> {
+        let own = MixRun::new(self.content.command_mix(), &self.facts, self.seed, users)?;
+        Ok(MixRun { stripe: (index, total), ..own })
+    }
+
+    fn step(&self, request: &Request) -> Option<(usize, usize)> {
+        match self.content.place_of(request) {
+            Place::Operation(operation, step) if request.script != 0 => Some((operation, step)),
+            _ => None,
+        }
+    }
+
+    fn steps(&self, operation: usize) -> &[CommandStep] {
+        &self.content.command_mix().operations[operation].steps
+    }
+}
+
+impl Workload for MixRun {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        Arc::clone(&self.content) as Arc<dyn Content>
+    }
+
+    fn draw(&self, index: u64) -> Draw {
+        Draw { index, kind: self.mix.kind(index) as u16, seed: self.seeds.draw_keyed(index) }
+    }
+
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        let number = usize::from(draw.kind);
+        let place = match draw.index & WARMUP {
+            0 => draw.index,
+            _ => WARMUP_OFFSET + (draw.index & !WARMUP),
+        };
+        let metric = self.first_metric[number];
+        let (template, rows) = &self.first_template[number];
+        let row = rows.as_ref().map_or(0, |rows| {
+            let (index, total) = self.stripe;
+            rows.fetch_add(1, Ordering::Relaxed) * total + index
+        });
+        let is_script = self.content.command_mix().operations[number].is_script();
+        Request {
+            verb: Verb::Command,
+            metric: metric + u16::from(is_script),
+            script: if is_script { metric + 1 } else { 0 },
+            shape: *template,
+            collection: self.users.map_or(0, |(users, first)| (first + draw.index % users.max(1)) as u32),
+            limit: row as u32,
+            key: place,
+            seed: draw.seed,
+            ..Request::default()
+        }
+    }
+
+    fn hooks(&self) -> Hooks {
+        let scripts = self.content.command_mix().operations.iter().any(|one| one.is_script());
+        Hooks { scripts, settled: false, answered: false, resume: false }
+    }
+
+    fn spoils(&self, request: &Request, outcome: Outcome) -> bool {
+        let accepted =
+            |(operation, step): (usize, usize)| self.steps(operation)[step].miss == MissRule::Accepted;
+        !outcome.is_ok() && !(outcome == Outcome::NotFound && self.step(request).is_some_and(accepted))
+    }
+
+    /// The next step of an operation whose condition holds. A step that has failed ends it, and so does one that has found nothing
+    /// and must.
+    fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
+        let (operation, step) = self.step(done)?;
+        if self.spoils(done, outcome) {
+            return None;
+        }
+        let holds = |step: &CommandStep| match step.when {
+            None => true,
+            Some(StepCondition::Miss) => outcome == Outcome::NotFound,
+            Some(StepCondition::Hit) => outcome != Outcome::NotFound,
+        };
+        let ahead = self.steps(operation).iter().enumerate().skip(step + 1);
+        let (next, _) = ahead.into_iter().find(|(_, step)| holds(step))?;
+        let ahead = (next - step) as u16;
+        Some(Request { metric: done.metric + ahead, step: next as u16, shape: done.shape + ahead, ..*done })
+    }
+
+    fn script(&self, first: &Request) -> Option<u16> {
+        first.script.checked_sub(1)
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.users.is_some()
+    }
+
+    fn is_pure(&self) -> bool {
+        self.first_template.iter().all(|(_, rows)| rows.is_none())
+    }
+
+    fn asked(&self) -> Vec<f64> {
+        let operations = &self.content.command_mix().operations;
+        let sum: f64 = operations.iter().map(|one| one.weight).sum();
+        let mut all = vec![f64::NAN; self.metrics.len()];
+        for (operation, metric) in operations.iter().zip(&self.first_metric) {
+            all[usize::from(*metric)] = operation.weight / sum;
+        }
+        all
+    }
+
+    fn accepts_misses(&self, metric: u16) -> bool {
+        let number = self.first_metric.partition_point(|first| *first <= metric).saturating_sub(1);
+        let step = usize::from(metric - self.first_metric[number]);
+        let accepts = |step: &CommandStep| step.miss == MissRule::Accepted;
+        step > 0 && self.steps(number).get(step - 1).is_some_and(accepts)
+    }
+
+    fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {
+        let own = self.of_worker(self.users.unwrap_or((1, 0)), index, total).ok()?;
+        Some(Arc::new(own))
+    }
+}

@@ -1,0 +1,212 @@
+//! Draws of mixes: functions of seed and index, shares, steps.
+
+use super::*;
+use crate::template::{AddressableDocuments, NumberDistribution, ValueTemplate};
+use crate::{Frontier, Workload};
+use dyno_types::command::{CommandArgument, CommandFacts};
+use dyno_types::{Content, Outcome, Request};
+use std::sync::Arc;
+
+fn literal(text: &str) -> ArgumentText {
+    vec![TextPart::Literal(text.as_bytes().to_vec())]
+}
+
+fn value(value: ValueTemplate) -> TextPart {
+    TextPart::Value(value)
+}
+
+fn key() -> TextPart {
+    value(ValueTemplate::Key(AddressableDocuments { collection: 0, spread: NumberDistribution::Uniform }))
+}
+
+fn users(count: u64) -> NamedKeys {
+    NamedKeys {
+        name: "users".into(),
+        count,
+        first: 5,
+        format: vec![NumberedText::Literal(b"u:".to_vec()), NumberedText::Number(4)],
+        spread: NumberDistribution::Uniform,
+    }
+}
+
+fn operation(name: &str, weight: f64, steps: Vec<CommandStep>) -> MixOperation {
+    let has_steps = steps.len() > 1;
+    MixOperation { name: name.into(), weight, bound: Vec::new(), steps, mode: StepMode::Ordered, has_steps }
+}
+
+fn step(arguments: Vec<ArgumentText>) -> CommandStep {
+    let name = format!("s{}", arguments.len());
+    CommandStep { name, arguments, ..CommandStep::default() }
+}
+
+fn mix() -> CommandMix {
+    let steps = vec![
+        CommandStep { miss: MissRule::Accepted, ..step(vec![literal("GET"), vec![key()]]) },
+        CommandStep {
+            when: Some(StepCondition::Miss),
+            ..step(vec![literal("SET"), literal("a"), vec![TextPart::Reply(0), key()]])
+        },
+        CommandStep { name: "last".into(), ..step(vec![literal("PING")]) },
+    ];
+    CommandMix {
+        keys: vec![users(100)],
+        operations: vec![
+            operation("get", 3.0, vec![step(vec![literal("GET"), vec![key()]])]),
+            operation("aside", 1.0, steps),
+        ],
+        load: vec![LoadItem { each: Some(0), step: step(vec![literal("SET"), vec![key()], literal("1")]) }],
+        seed: 7,
+        ..CommandMix::default()
+    }
+}
+
+fn run(mix: &CommandMix) -> MixRun {
+    MixRun::new(&Arc::new(mix.clone()), &[], 7, (1, 0)).unwrap()
+}
+
+fn words(run: &MixRun, request: &Request) -> Vec<String> {
+    let content = MixContent::new(&Arc::new(mix()), &[]);
+    assert_eq!(run.content().commands().len(), content.commands().len());
+    content.words_of(request, 0).into_iter().map(|word| String::from_utf8(word).unwrap()).collect()
+}
+
+#[test]
+fn shares_are_exact_and_draws_are_functions_of_the_index() {
+    let (one, other) = (run(&mix()), run(&mix()));
+    let frontier = Frontier::new(0);
+    let asides = (0..1024).filter(|index| one.draw(*index).kind == 1).count();
+    assert_eq!(asides, 256);
+    assert_eq!(one.metrics(), ["get", "aside", "aside.s2", "aside.s3", "aside.last"]);
+    let shares: Vec<f64> = one.asked().into_iter().filter(|share| !share.is_nan()).collect();
+    assert_eq!(shares, [0.75, 0.25]);
+    let accepted: Vec<bool> = (0..5).map(|metric| one.accepts_misses(metric)).collect();
+    assert_eq!(accepted, [false, false, true, false, false]);
+    for index in [0, 5, 99, 1 << 63 | 5] {
+        let request = one.request(index, &frontier);
+        assert_eq!(request, other.request(index, &frontier));
+        assert_eq!(words(&one, &request), words(&other, &request));
+    }
+}
+
+#[test]
+fn keys_are_those_of_the_key_space() {
+    let load = MixLoad::new(&Arc::new(mix()), &[]);
+    assert_eq!(load.count_commands(), 100);
+    let frontier = Frontier::new(0);
+    let run = run(&mix());
+    let loaded: Vec<Vec<String>> = (0..100).map(|n| words(&run, &load.request(n, &frontier))).collect();
+    assert_eq!(
+        (loaded[0].clone(), loaded[99][1].as_str()),
+        (vec!["SET".into(), "u:0005".into(), "1".into()], "u:0104")
+    );
+    for index in 0..200 {
+        let request = run.request(index, &frontier);
+        if request.script == 0 {
+            let asked = words(&run, &request);
+            assert!(loaded.iter().any(|one| one[1] == asked[1]), "{asked:?}");
+        }
+    }
+}
+
+#[test]
+fn steps_follow_each_other_as_their_conditions_say() {
+    let run = run(&mix());
+    let index = (0..).find(|index| run.draw(*index).kind == 1).unwrap();
+    let first = run.request(index, &Frontier::new(0));
+    assert_eq!((first.metric, first.script, run.script(&first)), (2, 2, Some(1)));
+    let after_miss = run.next(&first, Outcome::NotFound).unwrap();
+    assert_eq!((after_miss.step, after_miss.metric), (1, 3));
+    let after_hit = run.next(&first, Outcome::Ok).unwrap();
+    assert_eq!((after_hit.step, after_hit.metric), (2, 4));
+    assert_eq!(run.next(&after_hit, Outcome::Ok), None);
+    assert_eq!(run.next(&first, Outcome::TimedOut), None);
+    assert!(!run.spoils(&first, Outcome::NotFound) && run.spoils(&after_hit, Outcome::NotFound));
+    // A value of an earlier reply is bound when the step is sent.
+    let content = run.content();
+    let mut out = Vec::new();
+    content.argument_after(&after_miss, 0, 2, &[b"old".to_vec()], &mut out);
+    assert!(out.starts_with(b"oldu:"), "{out:?}");
+    assert_eq!(content.commands()[2].commands[0].arguments[2], CommandArgument::Follows);
+}
+
+#[test]
+fn facts_of_the_server_decide_keys_reads_and_misses() {
+    let facts = [1, 1, 1, 0, 1].map(|keys| CommandFacts {
+        keys: (1..=keys).collect(),
+        reads: keys == 1,
+        blocks: false,
+    });
+    let content = MixContent::new(&Arc::new(mix()), &facts);
+    let form = |template: usize| &content.commands()[template].commands[0];
+    assert_eq!((form(0).key, form(0).writes, form(0).not_found), (Some(1), false, true));
+    assert_eq!((form(3).key, form(3).writes, form(3).not_found), (None, true, false));
+    let unknown = MixContent::new(&Arc::new(mix()), &[]);
+    let form = &unknown.commands()[0].commands[0];
+    assert_eq!((form.key, form.writes, form.misses), (None, true, false));
+}
+
+#[test]
+fn transactions_and_values_of_one_draw() {
+    let mut mix = mix();
+    let twice =
+        step(vec![literal("SET"), vec![TextPart::Bound(0)], vec![TextPart::Bound(0), TextPart::User]]);
+    mix.operations[0] = MixOperation {
+        bound: vec![vec![key()]],
+        mode: StepMode::Atomic,
+        has_steps: true,
+        ..operation("pair", 1.0, vec![twice.clone(), twice])
+    };
+    let run = MixRun::new(&Arc::new(mix), &[], 7, (4, 0)).unwrap();
+    let content = run.content();
+    let template = &content.commands()[0];
+    let named: Vec<&[u8]> = template.commands.iter().map(|form| form.name()).collect();
+    assert_eq!((named, template.atomic), (vec![&b"MULTI"[..], b"SET", b"SET", b"EXEC"], true));
+    assert!(run.is_per_user());
+    let index = (0..).find(|index| run.draw(*index).kind == 0).unwrap();
+    let request = run.request(index, &Frontier::new(0));
+    assert_eq!(u64::from(request.collection), index % 4);
+    let rendered = |command: u32, argument: u16| {
+        let mut out = Vec::new();
+        run.content().argument(&request, command, argument, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(
+        (rendered(1, 1), rendered(1, 2)),
+        (rendered(2, 1), format!("{}{}", rendered(1, 1), index % 4))
+    );
+}
+
+#[test]
+fn rows_are_taken_in_order_by_all_workers_together() {
+    let mut mix = mix();
+    let rows = (0..10u8).map(|n| vec![vec![b'0' + n]]).collect();
+    mix.tables = vec![DataTable { name: "t".into(), columns: vec!["n".into()], rows, in_order: true }];
+    let row = vec![value(ValueTemplate::Row(0, 0))];
+    mix.operations = vec![operation("row", 1.0, vec![step(vec![literal("GET"), row])])];
+    let mix = Arc::new(mix);
+    let taken = |run: &MixRun, count: u64| -> String {
+        (0..count)
+            .map(|index| {
+                let mut out = Vec::new();
+                run.content().argument(&run.request(index, &Frontier::new(0)), 0, 1, &mut out);
+                String::from_utf8(out).unwrap()
+            })
+            .collect()
+    };
+    let run = MixRun::new(&mix, &[], 7, (1, 0)).unwrap();
+    let parts = [0, 1].map(|index| taken(&run.of_worker((1, 0), index, 2).unwrap(), 5));
+    assert_eq!((taken(&run, 12), parts), ("012345678901".into(), ["02468".into(), "13579".into()]));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let wrong = |change: &dyn Fn(&mut CommandMix)| {
+        let mut mix = mix();
+        change(&mut mix);
+        mix.check().unwrap_err().key
+    };
+    assert_eq!(wrong(&|mix| mix.operations.clear()), "commands");
+    assert_eq!(wrong(&|mix| mix.operations.iter_mut().for_each(|one| one.weight = 0.0)), "weight");
+    assert_eq!(wrong(&|mix| mix.operations[1].name = "get".into()), "name");
+    assert_eq!(wrong(&|mix| mix.operations[0].steps.clear()), "command");
+}
