@@ -16,7 +16,8 @@ pub fn row(bench: &Bench, pairs: usize) -> Result<()> {
     println!("\nGET and SET of 100 bytes, {CONNECTIONS} connections: own commands and the built-in workload");
     let (kind, program) = find_server(Some("redis")).context("redis-server")?;
     let server = spawn(kind, &program)?;
-    let plain = ["--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet", "--no-monitor", "--threads", "1"];
+    let plain =
+        ["--no-pin", "--wait", "sleep", "--no-out", "--json", "--quiet", "--no-monitor", "--threads", "1"];
     let run = |words: &[&str], operations: u64| -> Result<Cpu> {
         let (count, users) = (operations.to_string(), CONNECTIONS.to_string());
         let ends = ["--ops", &count, "--users", &users, "--warmup", "0s"];

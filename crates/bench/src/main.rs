@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod children;
+mod commands;
 mod delays;
 mod disturbance;
 mod documents;
@@ -73,6 +74,10 @@ fn main() -> Result<()> {
     if arguments.get(1).map(String::as_str) == Some("ycsb") {
         return ycsb::row(&bench, pairs);
     }
+    // `dyno-bench 15 commands`: this row alone.
+    if arguments.get(1).map(String::as_str) == Some("commands") {
+        return commands::row(&bench, pairs);
+    }
     // `dyno-bench 15 mongodb`: this row alone.
     if arguments.get(1).map(String::as_str) == Some("mongodb") {
         return mongo::row(&bench, pairs);
@@ -93,6 +98,7 @@ fn main() -> Result<()> {
     if pairs > 0 {
         threads::rows(&bench, pairs)?;
         ycsb::row(&bench, pairs)?;
+        commands::row(&bench, pairs)?;
         mongo::row(&bench, pairs)?;
     }
     // `dyno-bench 0 documents`: these rows alone.

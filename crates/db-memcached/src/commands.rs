@@ -13,7 +13,14 @@ use dyno_types::{Outcome, RefusalCode, Refused};
 const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// The servers of an open target.
-pub(crate) struct MemcachedCommands<'a>(pub(crate) &'a OpenMemcached);
+struct MemcachedCommands<'a>(&'a OpenMemcached);
+
+impl OpenMemcached {
+    /// Answers what a workload of commands asks.
+    pub(crate) fn ask_commands(&self) -> Box<dyn CommandTarget + '_> {
+        Box::new(MemcachedCommands(self))
+    }
+}
 
 fn refused(text: String) -> RunError {
     Refused::new(RefusalCode::Unsupported, "", text).into()

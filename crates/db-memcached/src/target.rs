@@ -1,6 +1,5 @@
 //! memcached: one server, or several among which the keys are spread.
 
-use crate::commands::MemcachedCommands;
 use crate::monitors;
 use crate::protocol::{MemcachedDriver, MemcachedFacts, MemcachedOptions, Servers};
 use dyno_db::command_target::CommandTarget;
@@ -132,7 +131,7 @@ impl OpenTarget for OpenMemcached {
     }
 
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
-        Some(Box::new(MemcachedCommands(self)))
+        Some(self.ask_commands())
     }
 
     fn info(&self) -> TargetInfo {

@@ -21,7 +21,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 const BATCH: usize = 512;
 
 /// Connections to the nodes of an open target, made when they are needed.
-pub(crate) struct RedisCommands<'a> {
+struct RedisCommands<'a> {
     target: &'a OpenRedis,
     lines: RefCell<BTreeMap<u16, ProbeConnection>>,
 }
@@ -215,15 +215,27 @@ fn places_of(keys: &[RespReply], words: &[Vec<u8>]) -> Vec<u16> {
     all
 }
 
+/// Returns whether the replies behind a command no longer belong to commands.
+fn turns_connection(words: &Words) -> bool {
+    let is =
+        |at: usize, name: &str| words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    let alone =
+        ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR", "SYNC", "PSYNC", "QUIT", "RESET", "HELLO"];
+    alone.iter().any(|name| is(0, name)) || is(0, "CLIENT") && is(1, "REPLY")
+}
+
 fn refused(text: String) -> RunError {
     Refused::new(RefusalCode::Unsupported, "", text).into()
 }
 
-impl<'a> RedisCommands<'a> {
-    pub(crate) fn new(target: &'a OpenRedis) -> Self {
-        RedisCommands { target, lines: RefCell::default() }
+impl OpenRedis {
+    /// Answers what a workload of commands asks.
+    pub(crate) fn ask_commands(&self) -> Box<dyn CommandTarget + '_> {
+        Box::new(RedisCommands { target: self, lines: RefCell::default() })
     }
+}
 
+impl RedisCommands<'_> {
     fn endpoint(&self, node: u16) -> &Endpoint {
         &self.target.topology.known_endpoints()[usize::from(node)]
     }
@@ -318,6 +330,10 @@ impl<'a> RedisCommands<'a> {
 
     fn describe_one(&self, info: Option<&RespReply>, words: &Words) -> Result<CommandFacts, RunError> {
         let name = String::from_utf8_lossy(&words[0]).into_owned();
+        if turns_connection(words) {
+            let why = "changes how its connection answers: expected a command with one reply";
+            return Err(refused(format!("{name} {why}")));
+        }
         let info = match info {
             // The server does not say what commands are: they are sent as they stand.
             Some(RespReply::Error(_)) | None => return Ok(CommandFacts::default()),

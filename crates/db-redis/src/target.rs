@@ -1,6 +1,5 @@
 //! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
 
-use crate::commands::RedisCommands;
 use crate::protocol::resp::RespReply;
 use crate::protocol::{ClusterTopology, ReadFrom, RedisDriver, RedisFacts, RedisOptions};
 use crate::{client, copies};
@@ -206,7 +205,7 @@ impl OpenTarget for OpenRedis {
     }
 
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
-        Some(Box::new(RedisCommands::new(self)))
+        Some(self.ask_commands())
     }
 
     fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {

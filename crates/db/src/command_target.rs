@@ -11,8 +11,8 @@ pub trait CommandTarget {
     /// Facts of commands, each given as one of the forms that it is sent in.
     ///
     /// # Errors
-    /// The server lacks a command, in its words, or takes another number of arguments; or it does not answer. The number is that of
-    /// the command.
+    /// The server lacks a command, in its words, or takes another number of arguments; or it does not answer. The number is
+    /// that of the command.
     fn describe(&self, commands: &[Words]) -> Result<Vec<CommandFacts>, (usize, RunError)>;
 
     /// The slot of a key, where the target is a cluster.

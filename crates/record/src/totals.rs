@@ -162,6 +162,13 @@ impl Totals {
         Totals::with_histograms(metrics, scale, Buckets::new)
     }
 
+    /// Leaves what is recorded under names alone, and nothing that is a sum of all operations.
+    pub fn keep_metrics(&mut self) {
+        let empty = Totals::new(self.outcomes.len(), self.scale);
+        let (slots, outcomes) = (std::mem::take(&mut self.slots), std::mem::take(&mut self.outcomes));
+        *self = Totals { slots, outcomes, ..empty };
+    }
+
     /// Returns the histograms of all operations together, by the names in the run directory.
     pub fn of_all(&self) -> [(&'static str, &Buckets); 4] {
         [

@@ -2,7 +2,7 @@
 //!
 //! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
 
-use dyno_types::metric::{BULK, CLEANUP, SCAN_PER_RECORD, TRANSACTION, VERIFY};
+use dyno_types::metric::{BULK, CLEANUP, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT};
 pub use dyno_types::metric::{READ_MODIFY_WRITE, TRANSACTIONAL};
 
 /// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
@@ -27,7 +27,10 @@ pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
     }
     // Requests of an operation in a file of one's own: `pay.commit` beside `pay`.
     let of_whole = |whole: &str| name.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'));
+    // Operations beside the mix, and their steps.
+    let is_beside = name.split('.').nth(1).is_some_and(|part| [OWN, WAIT].contains(&part));
     !DERIVED.contains(&name)
+        && !is_beside
         && !name.starts_with(TRANSACTIONAL)
         && !names.iter().any(|one| of_whole(one.as_ref()))
 }
@@ -50,6 +53,7 @@ mod tests {
         assert_eq!((adding(&own), unit_name(&own)), (vec!["pay"], "operations"));
         let steps = ["cart", "cart.get", "cart.set", "pay.later", "carts"];
         assert_eq!(adding(&steps), ["cart", "pay.later", "carts"]);
+        assert_eq!(adding(&["get", "poll.own", "work.wait", "work.wait.read"]), ["get"]);
         let poc = ["INSERT", "KEYQUERY", BULK];
         assert_eq!((adding(&poc), unit_name(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
         assert_eq!(

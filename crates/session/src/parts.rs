@@ -6,8 +6,10 @@
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::{SparseTotals, Totals};
+use dyno_types::Outcome;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 /// A second of one worker, or how it ended.
@@ -16,9 +18,10 @@ enum PartEvent {
     Ended(usize, Result<Finished, RunError>),
 }
 
-/// One job that stands for all: their users and threads together.
+/// One job that stands for all that are not beside the others: their users and threads together.
 pub fn join_jobs(jobs: &[Job]) -> Option<Job> {
-    let first = jobs.first()?;
+    let jobs: Vec<&Job> = jobs.iter().filter(|job| !job.workload.is_beside()).collect();
+    let first = *jobs.first()?;
     Some(Job {
         users: jobs.iter().map(|job| job.users).sum(),
         warm_users: first.warm_users.map(|_| jobs.iter().filter_map(|job| job.warm_users).sum()),
@@ -27,7 +30,7 @@ pub fn join_jobs(jobs: &[Job]) -> Option<Job> {
     })
 }
 
-/// Runs all jobs at the same time.
+/// Runs all jobs at the same time. Those beside the others end with the last of these.
 pub(crate) fn run(
     opened: &dyn OpenTarget,
     jobs: &[Job],
@@ -38,15 +41,28 @@ pub(crate) fn run(
         return opened.run(job.clone(), control.clone(), on_second);
     }
     let (tell, told) = channel();
+    let beside = Arc::new(Control::default());
+    let left = AtomicUsize::new(jobs.iter().filter(|job| !job.workload.is_beside()).count());
+    let (beside, left) = (&beside, &left);
     std::thread::scope(|scope| {
         for (worker, job) in jobs.iter().enumerate() {
             let tell = tell.clone();
             scope.spawn(move || {
+                let is_beside = job.workload.is_beside();
                 // The receiver outlives the workers.
-                let mut seconds = |second| drop(tell.send(PartEvent::Second(worker, Box::new(second))));
-                let ended = opened.run(job.clone(), control.clone(), &mut seconds);
+                let mut seconds = |mut second: Second| {
+                    if is_beside {
+                        second.totals.keep_metrics();
+                    }
+                    drop(tell.send(PartEvent::Second(worker, Box::new(second))));
+                };
+                let own = if is_beside { beside } else { control };
+                let ended = opened.run(job.clone(), own.clone(), &mut seconds);
                 if ended.is_err() {
                     control.abort_run();
+                }
+                if !is_beside && left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    beside.stop();
                 }
                 drop(tell.send(PartEvent::Ended(worker, ended)));
             });
@@ -64,11 +80,17 @@ fn merge(
     let mut seconds = Seconds::new(jobs.len());
     let mut finished: Option<Finished> = None;
     let mut failed = None;
+    let mut beside = Vec::new();
     while let Ok(word) = told.recv() {
         match word {
             PartEvent::Second(worker, second) => seconds.take_second(worker, *second),
             PartEvent::Ended(worker, Ok(ended)) => {
                 seconds.note_ended(worker);
+                if jobs[worker].workload.is_beside() {
+                    beside.extend(ended.errors);
+                    seconds.hand_out(on_second);
+                    continue;
+                }
                 finished = Some(match finished.take() {
                     None => ended,
                     Some(others) => both(others, ended),
@@ -83,7 +105,10 @@ fn merge(
     }
     match (failed, finished) {
         (Some(error), _) => Err(error),
-        (None, Some(finished)) => Ok(finished),
+        (None, Some(mut finished)) => {
+            add_errors(&mut finished.errors, beside);
+            Ok(finished)
+        }
         (None, None) => Err(RunError::Panicked),
     }
 }
@@ -158,13 +183,18 @@ impl Seconds {
     }
 }
 
-/// Two workers' endings as one.
-pub(crate) fn both(mut one: Finished, other: Finished) -> Finished {
-    for (outcome, words) in other.errors {
-        if one.errors.iter().all(|(known, _)| *known != outcome) {
-            one.errors.push((outcome, words));
+/// Adds the first words of each outcome that has none yet.
+fn add_errors(all: &mut Vec<(Outcome, String)>, more: Vec<(Outcome, String)>) {
+    for (outcome, words) in more {
+        if all.iter().all(|(known, _)| *known != outcome) {
+            all.push((outcome, words));
         }
     }
+}
+
+/// Two workers' endings as one.
+pub(crate) fn both(mut one: Finished, other: Finished) -> Finished {
+    add_errors(&mut one.errors, other.errors);
     Finished {
         errors: one.errors,
         epoch: one.epoch.min(other.epoch),

@@ -20,3 +20,9 @@ pub const BULK: &str = "BULK";
 
 /// The metrics of the closed economy's transactions, which have several requests, begin with this.
 pub const TRANSACTIONAL: &str = "TX-";
+
+/// Last part of the name of an operation that has users or a rate of its own: it is in no total.
+pub const OWN: &str = "own";
+
+/// The same of one whose commands wait for data at the server: its times are what it waits.
+pub const WAIT: &str = "wait";

@@ -47,11 +47,13 @@ pub enum Outcome {
     Dropped,
     /// Not sent or not answered because the run was ended.
     Aborted,
+    /// The keys of a command are in several slots of the cluster (`CROSSSLOT`).
+    CrossSlot,
 }
 
 impl Outcome {
     /// All outcomes, in the order of their numbers.
-    pub const ALL: [Outcome; 21] = [
+    pub const ALL: [Outcome; 22] = [
         Outcome::Ok,
         Outcome::NotFound,
         Outcome::Mismatch,
@@ -73,6 +75,7 @@ impl Outcome {
         Outcome::TimedOut,
         Outcome::Dropped,
         Outcome::Aborted,
+        Outcome::CrossSlot,
     ];
 
     /// Number of outcomes.
@@ -104,6 +107,7 @@ impl Outcome {
                 | Busy
                 | Duplicate
                 | ServerError
+                | CrossSlot
         )
     }
 
@@ -131,6 +135,7 @@ impl Outcome {
             Outcome::TimedOut => "timed_out",
             Outcome::Dropped => "dropped",
             Outcome::Aborted => "aborted",
+            Outcome::CrossSlot => "cross_slot",
         }
     }
 

@@ -170,6 +170,11 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
+    /// Returns whether its operations are beside those of the load: they are measured under their names, and are in no total.
+    fn is_beside(&self) -> bool {
+        false
+    }
+
     /// Returns whether requests of a metric may well find nothing: the run is no worse for it.
     fn accepts_misses(&self, _metric: u16) -> bool {
         false

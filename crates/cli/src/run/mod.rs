@@ -33,6 +33,7 @@ use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, RunSession};
 use dyno_session::watch::WatchPlan;
+use dyno_session::work::with_jobs_beside;
 use dyno_types::secret::{mask_text, mask_value};
 use resolve::Resolved;
 use settings::settings_of;
@@ -336,7 +337,8 @@ fn phases(
     if signals::interrupted() {
         return Err(Failure::Interrupted);
     }
-    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job()? }, &mut live)?)
+    let jobs = with_jobs_beside(resolved.measure_job()?, resolved.work.beside()?, None);
+    Ok(session.run_workers("measure", &jobs, &mut live)?)
 }
 
 /// Writes and prints what came out of it.

@@ -1,5 +1,6 @@
 //! Commands of one's own: `dyno run --workload FILE.yaml`, `--command`, `dyno sample`. Counts are held against the server's own.
 
+use crate::memcached::Memcached;
 use dyno_testkit::cluster::RedisCluster;
 use dyno_testkit::{
     Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
@@ -100,7 +101,7 @@ commands:
     for (metric, expected) in [
         ("hit", "ok"),
         ("miss", "not_found"),
-        ("accepted", "ok"),
+        ("accepted", "not_found"),
         ("half", "ok"),
         ("none", "not_found"),
         ("not_set", "ok"),
@@ -110,6 +111,7 @@ commands:
         assert_eq!(ended(&summary, metric, expected), 256, "{metric}");
     }
     let measured = phase(&summary, "measure");
+    // What is accepted is counted under its name, and fails no operation.
     assert_eq!((outcome(measured, "not_found"), outcome(measured, "mismatch")), (768, 256));
     let errors = measured["errors"].to_string();
     assert!(
@@ -126,6 +128,7 @@ fn what_the_server_lacks_is_refused_before_the_load() {
         ("FOO bar", "FOO: the server has no command FOO: ERR unknown command 'FOO'"),
         ("GET a b", "GET: GET takes 1 arguments, not 2"),
         ("ZADD a", "ZADD: ZADD takes at least 3 arguments, not 1"),
+        ("SUBSCRIBE a", "SUBSCRIBE: SUBSCRIBE changes how its connection answers"),
         ("XGROUP MAKE a", "XGROUP: the server has no command XGROUP MAKE; XGROUP has"),
         ("GET %{kye}", "--command: \"GET %{kye}\": %{kye}: unknown name \"kye\"; did you mean key?"),
         ("GET 'a", "a quote ' is not closed"),
@@ -143,6 +146,7 @@ fn what_the_server_lacks_is_refused_before_the_load() {
         (&["--records", "5"], "--records"),
         (&["--command-ratio", "1", "--command-ratio", "2"], "2 ratios"),
         (&["--command-data", "none.csv"], "none.csv"),
+        (&["--command", "MULTI ; EXEC", "--pipeline", "2"], "use mode: multi"),
     ] {
         let refused = dyno.run(&[&["run", uri, "--command", "GET a"][..], more].concat());
         assert_exit(&refused, &[2]);
@@ -229,7 +233,8 @@ commands:
 fn scripts_are_sent_again_to_a_server_that_has_lost_them() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
     let (dyno, uri) = (Dyno::new(), server.uri());
-    let library = "#!lua name=lib\\nredis.register_function('twice', function(keys, args) return redis.call('INCRBY', keys[1], 2) end)";
+    let library = "#!lua name=lib\\nredis.register_function('twice', function(keys, args) \
+                   return redis.call('INCRBY', keys[1], 2) end)";
     let file = format!(
         "
 keys: {{ users: 10 }}
@@ -308,9 +313,20 @@ commands:
     );
     assert_eq!(phase(&summary, "measure")["redirects"].as_u64().unwrap_or(0), 0);
     std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    // The file says that one argument is a key; the server says otherwise when it comes to it.
+    let late = "
+keys: { k: { count: 2000, format: 'a{%{n}}' } }
+commands: { two: { let: { k: { $key: k } }, command: [EVAL, 'return 1', 2, '%{k}', b], keys: [3] } }
+";
+    std::fs::write(dyno.path("late.yaml"), late).unwrap();
+    let crossed = run(&["--workload", "late.yaml"]);
+    assert_exit(&crossed, &[0, 5]);
+    assert!(outcome(phase(&dyno.summary("d"), "measure"), "cross_slot") > 2_000);
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
     for (command, words) in [
         ("MGET a b", "MGET: the keys \"a\" and \"b\" go together, but are in the slots 15495 and 3300"),
         ("MGET x{t} y{t} %{key}", "MGET: the keys \"x{t}\""),
+        ("MULTI ; INCR a ; EXEC", "use mode: multi"),
     ] {
         let refused = run(&["--command", command]);
         let _ = std::fs::remove_dir_all(dyno.path("d"));
@@ -382,4 +398,97 @@ phases: {{ measure: {{ users: 2, operations: 1024, warmup: 0s }} }}
     std::fs::write(dyno.path("y.yaml"), inline).unwrap();
     assert_exit(&dyno.run(&["run", "y.yaml", "--out", "y"]), &[0, 5]);
     assert_eq!((server.cli(&["GET", "n"]), server.cli(&["GET", "m"])), ("768".into(), "256".into()));
+}
+
+#[test]
+fn memcached_takes_sets_and_gets() {
+    let Some(server) = Memcached::start("commands", &[]) else { return };
+    let (dyno, uri) = (Dyno::new(), format!("memcached://127.0.0.1:{}", server.port));
+    let file = "
+keys: { items: { count: 300, format: 'item:%{n}' }, others: { count: 300, format: 'other:%{n}' } }
+load: [{ for: items, command: [set, { $key: items }, 0, 0, { $string: 30 }] }]
+commands:
+  hit: { weight: 2, command: [get, { $key: items }] }
+  miss: [get, { $key: others }]
+  write: 'set %{key:items} 0 0 %{string:10-50}'
+";
+    std::fs::write(dyno.path("m.yaml"), file).unwrap();
+    let run = || dyno.run(&[&["run", &uri, "--workload", "m.yaml"][..], &COMMON].concat());
+    assert_exit(&run(), &[0, 5]);
+    let summary = dyno.summary("d");
+    assert_eq!((server.stat("curr_items"), outcome(phase(&summary, "load"), "ok")), (300, 300));
+    assert_eq!((server.stat("get_hits"), server.stat("get_misses")), (1_024, 512));
+    assert_eq!((ended(&summary, "hit", "ok"), ended(&summary, "miss", "not_found")), (1_024, 512));
+    assert_eq!((ended(&summary, "write", "ok"), server.stat("cmd_set")), (512, 812));
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    let again = run();
+    assert!(stderr(&again).contains("the data are there already"), "{}", stderr(&again));
+    let refused = dyno.run(&["run", &uri, "--command", "incr a 1", "--no-out"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("the command \"incr\" is not sent"), "{}", stderr(&refused));
+}
+
+#[test]
+fn operations_beside_the_mix_are_in_no_total() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let file = "
+load: [{ once: true, command: [XGROUP, CREATE, jobs, g, $, MKSTREAM] }]
+commands:
+  add: { weight: 1, command: [XADD, jobs, '*', task, { $string: 20 }] }
+  read: { weight: 3, command: [XLEN, jobs] }
+  work:
+    users: 2
+    blocking: true
+    steps:
+      - command: [XREADGROUP, GROUP, g, 'w%{user}', COUNT, 1, BLOCK, 200, STREAMS, jobs, '>']
+        name: take
+        miss: ok
+        as: { id: [0, 1, 0, 0] }
+      - { when: hit, name: ack, command: [XACK, jobs, g, '%{id}'], expect: 1 }
+  poll: { rate: 20, command: [GET, nothing], miss: ok }
+";
+    std::fs::write(dyno.path("q.yaml"), file).unwrap();
+    let common = ["--rate", "400", "--duration", "3s", "--warmup", "0s", "--out", "d"];
+    let run = dyno.run(&[&["run", &uri, "--workload", "q.yaml"][..], &common].concat());
+    assert_exit(&run, &[0, 5]);
+    let summary = dyno.summary("d");
+    let measured = phase(&summary, "measure");
+    // The mix alone: every fourth arrival adds, and the totals know no other.
+    let (added, read) = (ended(&summary, "add", "ok"), ended(&summary, "read", "ok"));
+    assert_eq!((added + read, calls(&server, "xadd")), (outcome(measured, "ok"), added));
+    assert_eq!(arrivals(measured), outcome(measured, "ok"));
+    assert!(added.abs_diff(read / 3) <= 2, "{added} {read}");
+    // Jobs that were taken were acknowledged; what is left waits in the stream.
+    let (taken, acknowledged) =
+        (ended(&summary, "work.wait.take", "ok"), ended(&summary, "work.wait.ack", "ok"));
+    assert_eq!((acknowledged, calls(&server, "xack")), (taken, taken));
+    assert!(taken > added / 2, "{taken} of {added}");
+    assert!(server.cli(&["XPENDING", "jobs", "g"]).starts_with('0'));
+    let polled = ended(&summary, "poll.own", "not_found");
+    assert!((55..=61).contains(&polled), "{polled}");
+    // The same in worker processes.
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    server.cli(&["FLUSHALL"]);
+    server.cli(&["CONFIG", "RESETSTAT"]);
+    let text = format!(
+        "target: {uri}
+workload: {{ commands: {{ file: q.yaml }} }}
+client: {{ workers: 2 }}
+phases: {{ measure: {{ users: 2, operations: 2048, warmup: 0s }} }}
+"
+    );
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "x"]), &[0, 5]);
+    assert_eq!((calls(&server, "xadd"), calls(&server, "xlen")), (512, 1_536));
+    assert!(calls(&server, "xack") > 0 && calls(&server, "xack") <= 512);
+    // Two users, of the first worker alone.
+    assert_eq!(server.cli(&["XINFO", "CONSUMERS", "jobs", "g"]).matches("name").count(), 2);
+    for (command, words) in
+        [("BLPOP a 0", "`users: N` and `blocking: true`"), ("XREAD BLOCK 5 STREAMS a 0", "may wait")]
+    {
+        let refused = dyno.run(&["run", &uri, "--command", command, "--no-out"]);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{command}: {}", stderr(&refused));
+    }
 }

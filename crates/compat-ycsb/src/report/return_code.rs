@@ -48,6 +48,7 @@ impl ReturnCode {
             Outcome::OutOfMemory
             | Outcome::Loading
             | Outcome::ClusterDown
+            | Outcome::CrossSlot
             | Outcome::ReadOnly
             | Outcome::Busy => ReturnCode::ServiceUnavailable,
             Outcome::NotYet

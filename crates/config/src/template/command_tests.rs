@@ -122,6 +122,18 @@ fn what_is_wrong_is_said_with_its_line() {
         let why = read(&CART.replacen(before, after, 1)).unwrap_err();
         assert!(why.contains(words), "{after}: {why}");
     }
+    for (own, words) in [
+        ("users: 2, weight: 3", "weight: an operation with users or a rate of its own"),
+        ("rate: 0", "rate 0: expected operations per second"),
+        ("blocking: true", "blocking: expected `users: N`"),
+        ("blocking: true, users: 2, rate: 1", "blocking: expected `users: N`"),
+        ("users: 0", "0: expected a whole number, 1 to"),
+    ] {
+        let why = read(&format!("commands: {{ a: GET a, b: {{ command: GET b, {own} }} }}")).unwrap_err();
+        assert!(why.contains(words), "{own}: {why}");
+    }
+    let alone = "commands: { b: { command: GET b, users: 2 } }";
+    assert!(read(alone).unwrap_err().contains("at least one command without users or a rate of its own"));
     let early = "commands: { a: { mode: pipelined, steps: [{ command: GET a, as: x }, 'SET b %{x}'] } }";
     assert!(read(early).unwrap_err().contains("only in mode: ordered"));
     assert!(

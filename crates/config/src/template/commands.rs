@@ -6,11 +6,11 @@ use crate::template::fields::{Bad, Fields, bad, count, flag, number, text, whole
 use crate::template::values::{KeySpaceName, Scope, TableName, constant_bytes, spread};
 use crate::yaml::{Yaml, YamlNode};
 use dyno_types::command::{KeptReply, ReplyExpectation, ReplyKind};
-use dyno_types::limits::{RECORD_BYTES, REPLY_DEPTH};
+use dyno_types::limits::{CONNECTIONS, RECORD_BYTES, REPLY_DEPTH};
 use dyno_types::suggest::hint;
 use dyno_workload::command_mix::{
-    ArgumentText, CommandMix, CommandStep, DataTable, LoadItem, MissRule, MixOperation, NamedKeys, Script,
-    StepCondition, StepMode, TextPart,
+    ArgumentText, CommandMix, CommandStep, DataTable, LoadItem, MissRule, MixOperation, NamedKeys, OwnLoad,
+    Script, StepCondition, StepMode, TextPart,
 };
 use sha1::{Digest, Sha1};
 
@@ -141,8 +141,9 @@ struct Reader<'a> {
 }
 
 /// Keys of an operation that its only command may have, too.
-const STEP: [&str; 12] = [
-    "name", "command", "script", "function", "keys", "args", "expect", "miss", "as", "when", "weight", "let",
+const STEP: [&str; 15] = [
+    "name", "command", "script", "function", "keys", "args", "expect", "miss", "as", "when", "weight",
+    "users", "rate", "blocking", "let",
 ];
 
 impl Reader<'_> {
@@ -158,15 +159,21 @@ impl Reader<'_> {
             steps: vec![step],
             mode: StepMode::Ordered,
             has_steps: false,
+            own: None,
         };
         // A command alone, without anything that is said of it.
         if matches!(node.value(), Yaml::Text(_) | Yaml::List(_)) {
             return Ok(plain(CommandStep { arguments: command(node, &names)?, ..CommandStep::default() }));
         }
         let mut fields = Fields::of_mapping(node, name)?;
-        let weight = fields.take_value("weight").map_or(Ok(1.0), number)?;
+        let given = fields.take_value("weight");
+        let weight = given.map_or(Ok(1.0), number)?;
         if weight < 0.0 {
             return bad(node, format!("{name}: weight {weight}: expected 0 or more"));
+        }
+        let own = own_load(&mut fields, node)?;
+        if let (Some(given), Some(_)) = (given, own) {
+            return bad(given, "weight: an operation with users or a rate of its own is not part of the mix");
         }
         let mut bound = Vec::new();
         for (name, node) in self::named(fields.take_value("let"), "let")? {
@@ -184,7 +191,7 @@ impl Reader<'_> {
             if step.when.is_some() {
                 return bad(node, "when: only a step of several depends on the one before it");
             }
-            return Ok(MixOperation { weight, bound, ..plain(step) });
+            return Ok(MixOperation { weight, bound, own, ..plain(step) });
         };
         let mode = match fields.take_value("mode") {
             None => StepMode::Ordered,
@@ -195,7 +202,7 @@ impl Reader<'_> {
                 other => return bad(node, format!("mode: {other:?}: expected ordered, pipelined or multi")),
             },
         };
-        fields.end(&["weight", "let", "steps", "mode"])?;
+        fields.end(&["weight", "users", "rate", "blocking", "let", "steps", "mode"])?;
         let Yaml::List(all) = list.value() else {
             return bad(list, format!("steps: {}: expected a list of commands", list.word()));
         };
@@ -227,7 +234,7 @@ impl Reader<'_> {
         if steps.is_empty() {
             return bad(list, "steps: nothing: expected at least one command");
         }
-        Ok(MixOperation { name: name.to_owned(), weight, bound, steps, mode, has_steps: true })
+        Ok(MixOperation { name: name.to_owned(), weight, bound, steps, mode, has_steps: true, own })
     }
 
     /// One command and what is said of it; names that it keeps its reply under are added.
@@ -360,6 +367,27 @@ impl Reader<'_> {
             return bad(node, "user: the load belongs to no user");
         }
         Ok(LoadItem { each, step })
+    }
+}
+
+/// Users, a rate and waiting of an operation beside the mix.
+fn own_load(fields: &mut Fields<'_>, node: &YamlNode) -> Result<Option<OwnLoad>, Bad> {
+    let (users, rate) = (fields.take_value("users"), fields.take_value("rate"));
+    let blocking = fields.take_value("blocking").map_or(Ok(false), flag)?;
+    let users = users.map(|node| whole(node, 1, CONNECTIONS as i64)).transpose()?.map(|users| users as u32);
+    let rate = match rate {
+        None => None,
+        Some(node) => match number(node)? {
+            rate if rate > 0.0 => Some(rate),
+            rate => return bad(node, format!("rate {rate}: expected operations per second, above 0")),
+        },
+    };
+    match (users, rate) {
+        (None, _) | (_, Some(_)) if blocking => {
+            bad(node, "blocking: expected `users: N` and no rate: each user waits by itself")
+        }
+        (None, None) => Ok(None),
+        _ => Ok(Some(OwnLoad { users, rate, blocking })),
     }
 }
 

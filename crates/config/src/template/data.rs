@@ -112,8 +112,8 @@ fn separated(text: &[u8], comma: u8, quotes: bool) -> Result<Vec<Record>, String
 
 type Rows = (Vec<String>, Vec<Vec<Vec<u8>>>);
 
-/// Objects: the fields of the first one are the columns. Texts stand as they are, anything else as JSON; a field that is not there
-/// is empty.
+/// Objects: the fields of the first one are the columns. Texts stand as they are, anything else as JSON; a field that is not
+/// there is empty.
 fn json_lines(text: &[u8]) -> Result<Rows, String> {
     let (mut columns, mut rows) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.split(|c| *c == b'\n')) {

@@ -82,6 +82,7 @@ impl CommandLines<'_> {
                 has_steps: steps.len() > 1,
                 steps,
                 mode: StepMode::Ordered,
+                own: None,
             });
         }
         let mix = CommandMix { keys, tables, operations, seed: self.seed, ..CommandMix::default() };

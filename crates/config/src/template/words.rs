@@ -1,7 +1,7 @@
 //! A command line into words, with the quotes of `redis-cli`.
 
-/// Splits a line at spaces. Double quotes keep spaces and know `\n`, `\r`, `\t`, `\a`, `\b`, `\xHH`, `\\` and `\"`; single quotes keep
-/// everything but `\'`. A closing quote ends a word. `%{...}` is one piece, spaces included.
+/// Splits a line at spaces. Double quotes keep spaces and know `\n`, `\r`, `\t`, `\a`, `\b`, `\xHH`, `\\` and `\"`; single quotes
+/// keep everything but `\'`. A closing quote ends a word. `%{...}` is one piece, spaces included.
 ///
 /// # Errors
 /// A quote is not closed, or text follows one.

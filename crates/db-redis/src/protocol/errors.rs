@@ -11,9 +11,8 @@ pub fn classify_error(text: &[u8]) -> Outcome {
         // Dragonfly has no codes for these.
         b"ERR" if text.starts_with(b"ERR Out of memory") => Outcome::OutOfMemory,
         b"ERR" if text.starts_with(b"ERR Cluster is not yet configured") => Outcome::ClusterDown,
-        b"CLUSTERDOWN" | b"TRYAGAIN" | b"MASTERDOWN" | b"CROSSSLOT" | b"MOVED" | b"ASK" => {
-            Outcome::ClusterDown
-        }
+        b"CLUSTERDOWN" | b"TRYAGAIN" | b"MASTERDOWN" | b"MOVED" | b"ASK" => Outcome::ClusterDown,
+        b"CROSSSLOT" => Outcome::CrossSlot,
         b"READONLY" => Outcome::ReadOnly,
         b"BUSY" | b"BUSYKEY" => Outcome::Busy,
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Outcome::Forbidden,
@@ -34,7 +33,8 @@ mod tests {
 
     #[test]
     fn words_of_real_servers() {
-        let cases: [(&str, Outcome); 11] = [
+        let cases: [(&str, Outcome); 12] = [
+            ("CROSSSLOT Keys in request don't hash to the same slot", Outcome::CrossSlot),
             ("OOM command not allowed when used memory > 'maxmemory'.", Outcome::OutOfMemory),
             ("ERR Out of memory", Outcome::OutOfMemory),
             ("ERR Cluster is not yet configured", Outcome::ClusterDown),

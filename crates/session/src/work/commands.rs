@@ -1,13 +1,14 @@
 //! Commands of one's own as work.
 
 use crate::work::users::{first_user, part_of_users};
-use crate::work::{Prepared, Wording, Work, shape};
+use crate::work::{FoundCommand, Prepared, Wording, Work, shape};
 use dyno_config::experiment::{CommandSource, Experiment, When};
 use dyno_config::settings::PropertySettings;
 use dyno_config::template::{CommandLines, parse_commands, parse_data};
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
-use dyno_engine::{Control, Job, RunError};
+use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::{Control, End, Job, Pacing, RunError};
 use dyno_types::bounded;
 use dyno_types::command::CommandFacts;
 use dyno_types::limits::{IMPORT_BYTES, TEXT_BYTES};
@@ -17,7 +18,6 @@ use dyno_workload::command_mix::{
     CommandMix, CommandStep, LoadItem, MixContent, MixLoad, MixRun, StepMode, TextPart,
 };
 use dyno_workload::ycsb::BadProperty;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,19 +25,15 @@ use std::sync::Arc;
 const LOOKED_FOR: u64 = 128;
 /// Draws of each command that are looked at for keys in several slots.
 const DRAWS: u64 = 1_000;
+/// Connections of an operation with a rate of its own.
+const CONNECTIONS: usize = 16;
+/// Longest run of operations beside those that end it.
+const YEAR_NS: u64 = 366 * 86_400 * 1_000_000_000;
 /// Keys that are removed by one message.
 const REMOVED: u64 = 10_000;
 
 /// Keys of commands that are given one by one.
 const DEFAULT_KEYS: u64 = 100_000;
-
-/// Facts of a command, as workers tell each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundCommand {
-    keys: Vec<u16>,
-    reads: bool,
-    blocks: bool,
-}
 
 /// Commands, and what the server says of them.
 pub(super) struct CommandWork {
@@ -160,6 +156,16 @@ impl CommandWork {
         let name =
             Path::new(&path).file_stem().map_or("commands".into(), |s| s.to_string_lossy().into_owned());
         let mix = Arc::new(mix);
+        if spec.phases.measure.pipeline > 1
+            && let Some(name) = bare_transaction(&mix)
+        {
+            let words = format!(
+                "{name}: MULTI, EXEC and WATCH by themselves take the commands of other operations in: with pipeline {} use \
+                 mode: multi",
+                spec.phases.measure.pipeline
+            );
+            return Err(Refused::new(RefusalCode::Conflict, "phases.measure.pipeline", words));
+        }
         let mut settings = PropertySettings::new();
         settings.set_property("dyno.commands", &path, (wording.source)("workload.commands"));
         settings.set_property("dyno.seed", mix.seed.to_string(), (wording.source)("seed"));
@@ -208,11 +214,7 @@ impl Work for CommandWork {
         let target = target.as_ref();
         let facts = describe(&self.mix, target)?;
         refuse_crossings(&self.mix, &facts, target)?;
-        let waits = facts.iter().enumerate().filter(|(_, fact)| fact.blocks);
-        for (number, _) in waits.filter(|(number, _)| may_wait(&self.mix, *number)) {
-            let name = self.mix.owner(number);
-            ready.notes.push(format!("{name} may wait for data: the time that it waits is in its times"));
-        }
+        refuse_waiting(&self.mix, &facts)?;
         for script in &self.mix.scripts {
             let loaded = target.load_script(&script.body, script.function);
             loaded.map_err(|error| below(&format!("script {}", script.name), error))?;
@@ -280,6 +282,38 @@ impl Work for CommandWork {
         Ok(Job { workload: own.unwrap_or(part.workload), ..part })
     }
 
+    fn beside(&self) -> Result<Vec<Job>, Refused> {
+        let main = self.measure()?;
+        let mut first = main.users as u64;
+        let mut all = Vec::new();
+        for (number, operation) in self.mix.operations.iter().enumerate() {
+            let Some(own) = operation.own else { continue };
+            let users = own.users.map_or(CONNECTIONS, |users| users as usize);
+            let run = self.run.beside(number, (users as u64, first)).map_err(bad)?;
+            first += users as u64;
+            let pacing = match own.rate {
+                Some(rate) => {
+                    Pacing::Open { profile: Profile::Constant { rate }, process: Process::Constant }
+                }
+                None => Pacing::Closed { think_ns: 0 },
+            };
+            let job = Job {
+                workload: Arc::new(run),
+                users,
+                warm_users: None,
+                pacing,
+                pipeline: 1,
+                cores: vec![None],
+                // It ends with the others.
+                end: End { operations: None, duration_ns: Some(main.end.duration_ns.unwrap_or(YEAR_NS)) },
+                ..main.clone()
+            };
+            job.check().map_err(|refused| refused.with_prefix(format!("{}: ", operation.name)))?;
+            all.push(job);
+        }
+        Ok(all)
+    }
+
     fn settings(&self) -> PropertySettings {
         self.settings.clone()
     }
@@ -304,6 +338,34 @@ fn describe(mix: &Arc<CommandMix>, target: &dyn CommandTarget) -> Result<Vec<Com
     target.describe(&samples).map_err(|(number, error)| below(mix.owner(number), error))
 }
 
+/// The operation that has a command of transactions among its own.
+fn bare_transaction(mix: &CommandMix) -> Option<&str> {
+    let names: [&[u8]; 3] = [b"MULTI", b"EXEC", b"WATCH"];
+    let is_one = |step: &CommandStep| match step.arguments.first().map(Vec::as_slice) {
+        Some([TextPart::Literal(word)]) => names.iter().any(|name| word.eq_ignore_ascii_case(name)),
+        _ => false,
+    };
+    mix.operations.iter().find(|one| one.steps.iter().any(is_one)).map(|one| one.name.as_str())
+}
+
+/// Refuses commands that may wait for data among others: their waiting would be in the times of the mix.
+fn refuse_waiting(mix: &CommandMix, facts: &[CommandFacts]) -> Result<(), Refused> {
+    let mut number = 0;
+    for operation in &mix.operations {
+        let waits = (number..number + operation.steps.len())
+            .any(|step| facts.get(step).is_some_and(|fact| fact.blocks) && may_wait(mix, step));
+        if waits && !operation.own.is_some_and(|own| own.blocking) {
+            let words = format!(
+                "{}: may wait for data at the server: it needs connections of its own, `users: N` and `blocking: true`",
+                operation.name
+            );
+            return Err(Refused::new(RefusalCode::Conflict, "", words));
+        }
+        number += operation.steps.len();
+    }
+    Ok(())
+}
+
 /// Returns whether a command that can wait is asked to: a stream is read without waiting unless it says `BLOCK`.
 fn may_wait(mix: &CommandMix, number: usize) -> bool {
     let words = mix.steps().nth(number).map_or(&[][..], |step| &step.arguments);
@@ -320,6 +382,12 @@ fn refuse_crossings(
 ) -> Result<(), RunError> {
     if target.slot(b"").is_none() {
         return Ok(());
+    }
+    if let Some(name) = bare_transaction(mix) {
+        let words = format!(
+            "{name}: MULTI, EXEC and WATCH by themselves name no node of the cluster: use mode: multi"
+        );
+        return Err(Refused::new(RefusalCode::Conflict, "", words).into());
     }
     let content = MixContent::new(mix, facts);
     let together = |first: usize, count: usize, name: &str| {

@@ -19,10 +19,21 @@ pub use kinds::{read, read_as};
 use dyno_config::experiment::Experiment;
 use dyno_config::settings::Source;
 use dyno_db::target::OpenTarget;
-use dyno_engine::{Control, Job, RunError, Team};
+use dyno_engine::{Control, Gate, Job, RunError, Team};
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// Facts of a command, as workers tell each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundCommand {
+    /// Numbers of the arguments that are keys.
+    pub keys: Vec<u16>,
+    /// True if it only reads.
+    pub reads: bool,
+    /// True if it may wait for data.
+    pub blocks: bool,
+}
 
 /// Findings of the first worker of a target, for all workers of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +47,7 @@ pub struct Prepared {
     pub inserted: (u64, Vec<u64>),
     /// Facts of commands that the server has told.
     #[serde(default)]
-    pub commands: Vec<commands::FoundCommand>,
+    pub commands: Vec<FoundCommand>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -76,6 +87,11 @@ pub trait Work: Send {
     /// The job of the measured phase: all workers of a target together.
     fn measure(&self) -> Result<Job, Refused>;
 
+    /// Jobs beside the measured one, with users or a rate of their own: the first worker of a target has them.
+    fn beside(&self) -> Result<Vec<Job>, Refused> {
+        Ok(Vec::new())
+    }
+
     /// Share of worker `index` of `total` in a job.
     fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
         if total == 1 {
@@ -113,6 +129,17 @@ pub fn load_job(
     operations: u64,
 ) -> Result<Job, Refused> {
     shape::load(spec, workload, operations)
+}
+
+/// The measured job of the only worker of a target and those beside it, which begin together; `gate` may hold them back.
+pub fn with_jobs_beside(job: Job, beside: Vec<Job>, gate: Option<Arc<Gate>>) -> Vec<Job> {
+    let (count, frontier) = (1 + beside.len(), job.workload.frontier());
+    let team = match gate {
+        Some(gate) => Some(Team::with_gate(count, frontier, gate)),
+        None => (count > 1).then(|| Team::new(count, frontier)),
+    };
+    let all = std::iter::once(job).chain(beside);
+    all.map(|job| Job { team: team.clone(), ..job }).collect()
 }
 
 /// The jobs of `total` workers of this process: each has its part of the users, and of the load threads.

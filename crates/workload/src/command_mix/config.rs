@@ -4,6 +4,7 @@ use crate::template::{NumberDistribution, ValueTemplate};
 use crate::ycsb::BadProperty;
 use dyno_types::command::{KeptReply, ReplyExpectation};
 use dyno_types::limits::METRICS;
+use dyno_types::metric::{OWN, WAIT};
 
 /// A part of the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +117,19 @@ pub struct MixOperation {
     pub mode: StepMode,
     /// True if it was written as a list: its steps have names in results.
     pub has_steps: bool,
+    /// Users or a rate of its own, beside the mix.
+    pub own: Option<OwnLoad>,
+}
+
+/// Load of an operation that is not part of the mix.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnLoad {
+    /// Users, or connections where there is a rate.
+    pub users: Option<u32>,
+    /// Operations per second; `None`: each user sends the next one after the reply to the one before.
+    pub rate: Option<f64>,
+    /// True if its commands wait for data at the server.
+    pub blocking: bool,
 }
 
 impl MixOperation {
@@ -124,12 +138,20 @@ impl MixOperation {
         self.has_steps && self.mode == StepMode::Ordered
     }
 
+    /// Returns whether each request of it is one command.
+    pub(super) fn has_requests(&self) -> bool {
+        self.is_script() || !self.has_steps
+    }
+
     /// Names under which it is measured: its own, and those of steps that are measured.
     pub(super) fn metrics(&self) -> Vec<String> {
-        let mut all = vec![self.name.clone()];
-        if self.is_script() {
-            all.extend(self.steps.iter().map(|step| format!("{}.{}", self.name, step.name)));
-        }
+        let whole = match &self.own {
+            None => self.name.clone(),
+            Some(own) => format!("{}.{}", self.name, if own.blocking { WAIT } else { OWN }),
+        };
+        let steps = self.steps.iter().filter(|_| self.is_script());
+        let mut all: Vec<String> = steps.map(|step| format!("{whole}.{}", step.name)).collect();
+        all.insert(0, whole);
         all
     }
 }
@@ -212,7 +234,12 @@ impl CommandMix {
             let expected = format!("1 to {} names of commands and steps", METRICS - 2);
             return Err(BadProperty::new("commands", names.len(), expected));
         }
-        let sum: f64 = self.operations.iter().map(|one| one.weight).sum();
+        let mixed = || self.operations.iter().filter(|one| one.own.is_none());
+        if mixed().next().is_none() {
+            let expected = "at least one command without users or a rate of its own";
+            return Err(BadProperty::new("commands", names.join(", "), expected));
+        }
+        let sum: f64 = mixed().map(|one| one.weight).sum();
         if !sum.is_finite() || sum <= 0.0 || self.operations.iter().any(|one| one.weight < 0.0) {
             return Err(BadProperty::new("weight", sum, "weights from 0 on, not all of them 0"));
         }

@@ -37,15 +37,15 @@ impl MixContent {
     /// Of a checked mix; `facts` are those of [`CommandMix::steps`], none before a server was asked.
     pub fn new(mix: &Arc<CommandMix>, facts: &[CommandFacts]) -> Self {
         let mut facts = facts.iter();
-        let mut form = |step: &CommandStep, is_script: bool| {
+        let mut form = |step: &CommandStep, is_alone: bool| {
             let fact = facts.next();
-            form_of(mix, step, fact, is_script)
+            form_of(mix, step, fact, is_alone)
         };
         let (mut templates, mut places) = (Vec::new(), Vec::new());
         for (number, operation) in mix.operations.iter().enumerate() {
             let is_script = operation.is_script();
             let mut forms: Vec<CommandForm> =
-                operation.steps.iter().map(|step| form(step, is_script)).collect();
+                operation.steps.iter().map(|step| form(step, operation.has_requests())).collect();
             let name = operation.name.clone();
             if is_script {
                 for (step, form) in forms.into_iter().enumerate() {
@@ -218,7 +218,7 @@ fn form_of(
     mix: &CommandMix,
     step: &CommandStep,
     facts: Option<&CommandFacts>,
-    is_script: bool,
+    is_alone: bool,
 ) -> CommandForm {
     let argument = |parts: &ArgumentText| {
         let is_literal = |part: &TextPart| matches!(part, TextPart::Literal(_));
@@ -239,8 +239,8 @@ fn form_of(
     let (misses, not_found) = match step.miss {
         MissRule::Reads => (reads, reads),
         MissRule::NotFound => (true, true),
-        // A step before others tells them; an operation of one command has no use for it.
-        MissRule::Accepted => (true, is_script),
+        // The outcome of a request of one command, which does not fail its operation; of several it would be that of all.
+        MissRule::Accepted => (true, is_alone),
     };
     let keys = step.keys.as_ref().or_else(|| facts.map(|facts| &facts.keys));
     CommandForm {
@@ -299,7 +299,10 @@ impl Content for MixContent {
         ""
     }
 
-    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
+    fn key(&self, request: &Request, out: &mut Vec<u8>) {
+        let mut words = self.words_of(request, 0).into_iter();
+        out.extend(words.nth(1).unwrap_or_default());
+    }
 
     fn fields(&self, _request: &Request) -> usize {
         0

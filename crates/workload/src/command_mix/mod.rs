@@ -15,7 +15,7 @@ mod run;
 
 pub use config::{
     ArgumentText, CommandMix, CommandStep, DataTable, LoadItem, MissRule, MixOperation, NamedKeys,
-    NumberedText, Script, StepCondition, StepMode, TextPart,
+    NumberedText, OwnLoad, Script, StepCondition, StepMode, TextPart,
 };
 pub use content::MixContent;
 pub use load::MixLoad;

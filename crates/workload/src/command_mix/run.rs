@@ -1,13 +1,13 @@
 //! The run: a stratified mix of the operations.
 
-use super::config::{CommandMix, CommandStep, MissRule, StepCondition, TextPart};
+use super::config::{CommandMix, CommandStep, MissRule, MixOperation, StepCondition, TextPart};
 use super::content::{MixContent, Place};
 use crate::mix::{Mix, MixMode};
 use crate::template::ValueTemplate;
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Hooks, Workload};
 use dyno_types::command::CommandFacts;
-use dyno_types::rng::{Keyed, Purpose};
+use dyno_types::rng::{self, Keyed, Purpose};
 use dyno_types::{Content, Outcome, Request, Verb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,8 @@ pub struct MixRun {
     users: Option<(u64, u64)>,
     /// This worker and the number of workers: each takes every n-th row.
     stripe: (u64, u64),
-    /// The same for another worker.
+    /// The only operation, where it is beside the mix.
+    alone: Option<usize>,
     seed: u64,
     facts: Vec<CommandFacts>,
 }
@@ -48,7 +49,8 @@ impl MixRun {
         users: (u64, u64),
     ) -> Result<Self, BadProperty> {
         mix.check()?;
-        let weights: Vec<f64> = mix.operations.iter().map(|one| one.weight).collect();
+        let weight = |one: &MixOperation| if one.own.is_some() { 0.0 } else { one.weight };
+        let weights: Vec<f64> = mix.operations.iter().map(weight).collect();
         let chosen = Mix::new(&weights, None, MixMode::Stratified, seed)
             .ok_or_else(|| BadProperty::new("weight", weights[0], "weights from 0 on, not all of them 0"))?;
         let content = Arc::new(MixContent::new(mix, facts));
@@ -57,7 +59,10 @@ impl MixRun {
             first_metric.push(metrics.len() as u16);
             metrics.extend(operation.metrics());
             let texts = operation.steps.iter().flat_map(|step| &step.arguments).chain(&operation.bound);
-            let in_order = |part: &TextPart| matches!(part, TextPart::Value(ValueTemplate::Row(file, _)) if mix.tables[*file].in_order);
+            let in_order = |part: &TextPart| match part {
+                TextPart::Value(ValueTemplate::Row(file, _)) => mix.tables[*file].in_order,
+                _ => false,
+            };
             let counts = texts.flatten().any(in_order).then(AtomicU64::default);
             first_template.push((content.template_of(Place::Operation(number, 0)), counts));
         }
@@ -70,6 +75,7 @@ impl MixRun {
             first_template,
             users: mix.uses_users().then_some(users),
             stripe: (0, 1),
+            alone: None,
             seed,
             facts: facts.to_vec(),
         })
@@ -84,10 +90,20 @@ impl MixRun {
         Ok(MixRun { stripe: (index, total), ..own })
     }
 
+    /// The operation of this number alone, for users of its own.
+    ///
+    /// # Errors
+    /// As [`MixRun::new`].
+    pub fn beside(&self, operation: usize, users: (u64, u64)) -> Result<Self, BadProperty> {
+        let own = MixRun::new(self.content.command_mix(), &self.facts, self.seed, users)?;
+        let seed = rng::draw_at(self.seed, operation as u64, Purpose::Mix);
+        Ok(MixRun { alone: Some(operation), seeds: Keyed::new(seed, Purpose::Key), ..own })
+    }
+
     fn step(&self, request: &Request) -> Option<(usize, usize)> {
         match self.content.place_of(request) {
-            Place::Operation(operation, step) if request.script != 0 => Some((operation, step)),
-            _ => None,
+            Place::Operation(operation, step) => Some((operation, step)),
+            Place::Load(_) => None,
         }
     }
 
@@ -106,7 +122,11 @@ impl Workload for MixRun {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        Draw { index, kind: self.mix.kind(index) as u16, seed: self.seeds.draw_keyed(index) }
+        Draw {
+            index,
+            kind: self.alone.unwrap_or_else(|| self.mix.kind(index)) as u16,
+            seed: self.seeds.draw_keyed(index),
+        }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
@@ -136,20 +156,28 @@ impl Workload for MixRun {
     }
 
     fn hooks(&self) -> Hooks {
-        let scripts = self.content.command_mix().operations.iter().any(|one| one.is_script());
+        let accepts = |step: &CommandStep| step.miss == MissRule::Accepted;
+        let asked = |one: &MixOperation| one.is_script() || one.steps.iter().any(accepts);
+        let scripts = self.content.command_mix().operations.iter().any(asked);
         Hooks { scripts, settled: false, answered: false, resume: false }
     }
 
     fn spoils(&self, request: &Request, outcome: Outcome) -> bool {
-        let accepted =
-            |(operation, step): (usize, usize)| self.steps(operation)[step].miss == MissRule::Accepted;
-        !outcome.is_ok() && !(outcome == Outcome::NotFound && self.step(request).is_some_and(accepted))
+        let accepted = |(operation, step): (usize, usize)| {
+            let operation = &self.content.command_mix().operations[operation];
+            operation.has_requests() && operation.steps[step].miss == MissRule::Accepted
+        };
+        match outcome {
+            Outcome::Ok => false,
+            Outcome::NotFound => !self.step(request).is_some_and(accepted),
+            _ => true,
+        }
     }
 
-    /// The next step of an operation whose condition holds. A step that has failed ends it, and so does one that has found nothing
-    /// and must.
+    /// The next step of an operation whose condition holds. A step that has failed ends it, and so does one that has found
+    /// nothing and must.
     fn next(&self, done: &Request, outcome: Outcome) -> Option<Request> {
-        let (operation, step) = self.step(done)?;
+        let (operation, step) = self.step(done).filter(|_| done.script != 0)?;
         if self.spoils(done, outcome) {
             return None;
         }
@@ -178,19 +206,27 @@ impl Workload for MixRun {
 
     fn asked(&self) -> Vec<f64> {
         let operations = &self.content.command_mix().operations;
-        let sum: f64 = operations.iter().map(|one| one.weight).sum();
+        let sum: f64 = operations.iter().filter(|one| one.own.is_none()).map(|one| one.weight).sum();
         let mut all = vec![f64::NAN; self.metrics.len()];
-        for (operation, metric) in operations.iter().zip(&self.first_metric) {
+        let mixed = operations.iter().zip(&self.first_metric).filter(|(one, _)| one.own.is_none());
+        for (operation, metric) in mixed {
             all[usize::from(*metric)] = operation.weight / sum;
         }
         all
     }
 
+    fn is_beside(&self) -> bool {
+        self.alone.is_some()
+    }
+
     fn accepts_misses(&self, metric: u16) -> bool {
         let number = self.first_metric.partition_point(|first| *first <= metric).saturating_sub(1);
-        let step = usize::from(metric - self.first_metric[number]);
-        let accepts = |step: &CommandStep| step.miss == MissRule::Accepted;
-        step > 0 && self.steps(number).get(step - 1).is_some_and(accepts)
+        let place = usize::from(metric - self.first_metric[number]);
+        let operation = &self.content.command_mix().operations[number];
+        // The first metric of a script is that of the whole.
+        let step = if operation.is_script() { place.checked_sub(1) } else { Some(0) };
+        let accepts = |step: usize| operation.steps[step].miss == MissRule::Accepted;
+        operation.has_requests() && step.is_some_and(accepts)
     }
 
     fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {

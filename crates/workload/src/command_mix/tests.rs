@@ -31,7 +31,15 @@ fn users(count: u64) -> NamedKeys {
 
 fn operation(name: &str, weight: f64, steps: Vec<CommandStep>) -> MixOperation {
     let has_steps = steps.len() > 1;
-    MixOperation { name: name.into(), weight, bound: Vec::new(), steps, mode: StepMode::Ordered, has_steps }
+    MixOperation {
+        name: name.into(),
+        weight,
+        bound: Vec::new(),
+        steps,
+        mode: StepMode::Ordered,
+        has_steps,
+        own: None,
+    }
 }
 
 fn step(arguments: Vec<ArgumentText>) -> CommandStep {
@@ -209,4 +217,27 @@ fn what_cannot_be_run_is_refused() {
     assert_eq!(wrong(&|mix| mix.operations.iter_mut().for_each(|one| one.weight = 0.0)), "weight");
     assert_eq!(wrong(&|mix| mix.operations[1].name = "get".into()), "name");
     assert_eq!(wrong(&|mix| mix.operations[0].steps.clear()), "command");
+}
+
+#[test]
+fn operations_beside_the_mix_are_drawn_alone() {
+    let mut mix = mix();
+    let own = OwnLoad { users: Some(2), rate: None, blocking: true };
+    mix.operations.push(MixOperation {
+        own: Some(own),
+        ..operation("work", 9.0, vec![step(vec![literal("BLPOP"), vec![TextPart::User], literal("1")])])
+    });
+    let run = run(&mix);
+    assert_eq!(run.metrics().last().map(String::as_str), Some("work.wait"));
+    // It takes no part in the mix, nor in its shares.
+    assert_eq!((0..1024).filter(|index| run.draw(*index).kind == 2).count(), 0);
+    assert_eq!((run.asked()[0], run.is_beside()), (0.75, false));
+    let alone = run.beside(2, (2, 10)).unwrap();
+    assert!(alone.is_beside());
+    let requests: Vec<Request> = (0..4).map(|index| alone.request(index, &Frontier::new(0))).collect();
+    assert!(requests.iter().all(|request| request.metric == 5));
+    let users: Vec<u32> = requests.iter().map(|request| request.collection).collect();
+    assert_eq!(users, [10, 11, 10, 11]);
+    mix.operations.drain(..2);
+    assert_eq!(mix.check().unwrap_err().key, "commands");
 }

@@ -307,7 +307,7 @@ fn job(text: &str, stage: Stage, number: usize) -> Result<Job, Refused> {
     let worker = WorkerLoop { output, shared, told, read_work: &work::read };
     let assignment = Assignment { spin: true, ..assignment(text, number, 2, 60_000) };
     let Ok((_, place)) = worker.assign(assignment) else { panic!("{text}") };
-    place.job(place.work.measure()?, stage, &Arc::default())
+    place.jobs(place.work.measure()?, stage, &Arc::default()).map(|mut jobs| jobs.remove(0))
 }
 
 #[test]

@@ -14,13 +14,13 @@ use dyno_databases::registry;
 use dyno_db::target::{OpenTarget, in_words};
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
-use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
+use dyno_engine::{Control, Gate, Job, RunError, affinity};
 use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host_cores, read_host_facts};
 use dyno_record::Totals;
 use dyno_rundir::log::{self, TargetFilter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;
-use dyno_session::work::{Prepared, Work};
+use dyno_session::work::{Prepared, Work, with_jobs_beside};
 use dyno_types::{RefusalCode, Refused};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -374,9 +374,9 @@ impl WorkerLoop<'_> {
             Stage::Measure => assigned.work.measure()?,
         };
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
-        let job = assigned.job(whole, stage, &gate)?;
-        let users = job.users;
-        let threads = if assigned.opened.is_wire() { job.cores.len() } else { users };
+        let jobs = assigned.jobs(whole, stage, &gate)?;
+        let users = jobs[0].users;
+        let threads = if assigned.opened.is_wire() { jobs[0].cores.len() } else { users };
         self.shared.lapsed.store(false, Ordering::Relaxed);
         self.shared.longest_silence_ns.store(0, Ordering::Relaxed);
         tracing::info!(phase = stage.name(), users, threads, "connects its users");
@@ -396,7 +396,7 @@ impl WorkerLoop<'_> {
                 // A pipe that fails shows with the first second.
                 let _ = say(pipes, &FromWorker::Connected);
             });
-            let applied = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
+            let applied = run_jobs(assigned.opened.as_ref(), &jobs, &control, &mut |second| {
                 let lap = host_cpu.lap_times().filter(|_| !second.warmup);
                 lap.iter().for_each(|lap| measured.add_times(lap));
                 if !second.warmup {
@@ -514,8 +514,8 @@ fn prepare(assigned: &mut AssignedTarget) -> Result<Prepared, WorkerFailure> {
 }
 
 impl AssignedTarget {
-    /// This worker's part of a job, on its cores, behind the gate.
-    fn job(&self, whole: Job, stage: Stage, gate: &Arc<Gate>) -> Result<Job, Refused> {
+    /// This worker's part of a job, on its cores, and of the first worker what is beside it; behind the gate.
+    fn jobs(&self, whole: Job, stage: Stage, gate: &Arc<Gate>) -> Result<Vec<Job>, Refused> {
         let (assignment, spec) = (&self.assignment, &self.assignment.spec);
         let mut job = whole;
         let pinned = spec.client.pin && !self.opened.is_virtual();
@@ -533,10 +533,11 @@ impl AssignedTarget {
         let number = number.ok_or_else(|| {
             Refused::new(RefusalCode::Conflict, "", "this worker takes no part in the phase")
         })?;
-        let mut part = self.work.part(&job, number, all.len())?;
-        part.team = Some(Team::with_gate(1, part.workload.frontier(), gate.clone()));
+        let part = self.work.part(&job, number, all.len())?;
         part.check()?;
-        Ok(part)
+        let first = stage == Stage::Measure && number == 0;
+        let beside = if first { self.work.beside()? } else { Vec::new() };
+        Ok(with_jobs_beside(part, beside, Some(gate.clone())))
     }
 }
 
