@@ -7,6 +7,7 @@ use dyno_config::experiment::Experiment;
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey};
+use dyno_session::work::commands::with_texts;
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -69,9 +70,8 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
     match (&work.documents, &work.sysbench, &work.pocdriver) {
         (Some(path), ..) => put("documents", file(path)?),
         _ if work.commands.is_some() => {
-            let text = work.commands.as_ref().and_then(|source| source.file.as_deref());
-            let text = text.map(file).transpose()?.unwrap_or_default();
-            put("commands", format!("{} {text}", serde_json::to_string(&work.commands).unwrap_or_default()));
+            let whole = with_texts(spec)?.workload.commands;
+            put("commands", serde_json::to_string(&whole).unwrap_or_default());
         }
         (_, Some(variables), _) => {
             let text = variables.get("CONFIG").map(|path| file(path)).transpose()?.unwrap_or_default();
