@@ -335,7 +335,7 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         ("-t -e", "--threads needs a value"),
         ("-k=x", "--keyqueries x: expected a whole number"),
         ("--ordered maybe", "true, false"),
-        ("stray", "unexpected argument 'stray'"),
+        ("stray", "\"stray\" is one argument too many"),
         ("--binary 16384", "at most 16777216 bytes"),
         ("--faithful-clock -z 10", "exclude each other"),
         ("--faithful-clock --opsratio", "exclude each other"),

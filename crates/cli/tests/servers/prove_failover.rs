@@ -227,7 +227,7 @@ fn what_cannot_be_proven_is_refused() {
     refused(&["mongod", "--replicas", "3"], "expected 2, 4 or 6");
     refused(&["--copies", "3"], "expected 1 to 2 with 1 replicas");
     refused(&["mysql"], "expected one of redis, valkey and mongod");
-    refused(&["--by", "magic"], "possible values: kill, cut, freeze");
+    refused(&["--by", "magic"], "expected one of kill, cut, freeze");
 }
 
 /// Without the programs, or without permission, it says what is missing before anything is started.
