@@ -75,11 +75,22 @@ pub(crate) fn describe_grades(verdict: &Verdict) -> Option<String> {
 /// What stands behind the verdict of a run without monitors: nothing is known of its hosts and of its server.
 pub(crate) const NOT_WATCHED: &str = ", not watched";
 
-/// Room for what may be left out: reasons beyond so many, service times and shares, and claims and failures beyond a few.
+/// Shares of response times that are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shares {
+    /// Of every operation, with service times where shares are not known.
+    All,
+    /// Of the operation of whose p99 the client has most.
+    Worst,
+    /// Those of its p99, in a sentence.
+    Sentence,
+}
+
+/// Room for what may be left out: reasons beyond so many, shares, and claims and failures beyond a few.
 #[derive(Clone, Copy)]
 struct Shown {
     reasons: usize,
-    services: bool,
+    shares: Shares,
     all: bool,
 }
 
@@ -90,9 +101,17 @@ const FEW: usize = 3;
 pub fn render_summary(summary: &Summary, known: SummaryExtras<'_>, style: Style) -> String {
     let fits = |text: &str| style.details || text.lines().count() < SCREEN;
     let mut text = String::new();
-    let less = [(REASONS, true, true), (2, true, true), (1, true, true), (1, true, false), (1, false, false)];
-    for (reasons, services, all) in less {
-        text = made(summary, known, style, Shown { reasons, services, all });
+    use Shares::{All, Sentence, Worst};
+    let less = [
+        (REASONS, All, true),
+        (2, All, true),
+        (1, All, true),
+        (1, Worst, true),
+        (1, Worst, false),
+        (1, Sentence, false),
+    ];
+    for (reasons, shares, all) in less {
+        text = made(summary, known, style, Shown { reasons, shares, all });
         if fits(&text) {
             break;
         }
@@ -359,31 +378,41 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let metrics: Vec<&Metric> = phase.metrics.iter().filter(|m| m.name != CLEANUP).collect();
     let failures = metrics.iter().any(|m| m.all_response.is_some());
     let clients: Vec<Option<Latency>> = metrics.iter().map(|metric| client_share(metric)).collect();
-    let mut rows: Vec<(String, &Latency)> = Vec::new();
+    let worst = metrics.iter().filter_map(|metric| Some((metric.name.as_str(), metric.shares_us("p99")?.1)));
+    let worst = worst.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(name, _)| name);
+    // Each with the operation that it is of, where it may be left out.
+    let mut rows: Vec<(String, &Latency, Option<&str>)> = Vec::new();
     for (metric, client) in metrics.iter().zip(&clients) {
         let response = if failures { metric.arrival_response() } else { metric.response.as_ref() };
-        rows.extend(response.map(|latency| (metric.name.clone(), latency)));
+        rows.extend(response.map(|latency| (metric.name.clone(), latency, None)));
+        let of = Some(metric.name.as_str());
         match (&metric.server, client) {
             // Shares are of successful requests: they do not add up to a time that counts failures.
             (Some(server), Some(client)) if !failures => {
-                rows.extend([(SERVER.to_owned(), server), (CLIENT.to_owned(), client)]);
+                rows.extend([(SERVER.to_owned(), server, of), (CLIENT.to_owned(), client, of)]);
             }
             _ => {
                 let service =
                     metric.service.as_ref().filter(|one| response.is_none_or(|other| differ(one, other)));
                 // An imported result may have service times alone.
-                let name =
-                    if response.is_some() { SERVICE.to_owned() } else { format!("{} service", metric.name) };
-                rows.extend(service.map(|latency| (name, latency)));
+                let (name, of) = match response {
+                    Some(_) => (SERVICE.to_owned(), of),
+                    None => (format!("{} service", metric.name), None),
+                };
+                rows.extend(service.map(|latency| (name, latency, of)));
             }
         }
     }
-    if rows.len() > ROWS || !shown.services {
-        rows.retain(|(name, _)| ![SERVICE, SERVER, CLIENT].contains(&name.as_str()));
+    match shown.shares {
+        Shares::All if rows.len() <= ROWS => {}
+        Shares::Sentence => rows.retain(|(.., of)| of.is_none()),
+        _ => rows.retain(|(name, _, of)| of.is_none() || *of == worst && name != SERVICE),
     }
     if rows.is_empty() {
         return;
     }
+    let mut rows: Vec<(String, &Latency)> =
+        rows.into_iter().map(|(name, latency, _)| (name, latency)).collect();
     let has_shares = rows.iter().any(|(name, _)| name == CLIENT);
     rows.extend(phase.ideal_response.as_ref().map(|latency| (IDEAL.to_owned(), latency)));
     let title = if failures { "response time, failures included" } else { "response time" };
