@@ -52,7 +52,8 @@ pub struct PlanArgs {
 }
 
 /// Names of the documentation's examples.
-pub const EXAMPLES: [&str; 4] = ["first", "users", "shop", "faults"];
+pub const EXAMPLES: [&str; 9] =
+    ["first", "users", "shop", "faults", "leaderboard", "cache-aside", "rate-limiter", "sessions", "queue"];
 
 /// `dyno init`.
 #[derive(Clone, Debug, Args)]

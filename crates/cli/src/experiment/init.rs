@@ -2,6 +2,7 @@
 
 use super::preview::preset_named;
 use crate::options::{EXAMPLES, InitArgs};
+use dyno_config::template::has_commands;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_presets::INIT;
@@ -15,10 +16,12 @@ const TEXTS: [&str; EXAMPLES.len()] = [
     include_str!("../../../../docs/examples/users.yaml"),
     include_str!("../../../../docs/examples/shop.yaml"),
     include_str!("../../../../docs/examples/faults.yaml"),
+    include_str!("../../../../docs/examples/leaderboard.yaml"),
+    include_str!("../../../../docs/examples/cache-aside.yaml"),
+    include_str!("../../../../docs/examples/rate-limiter.yaml"),
+    include_str!("../../../../docs/examples/sessions.yaml"),
+    include_str!("../../../../docs/examples/queue.yaml"),
 ];
-
-/// The example that describes documents.
-const DOCUMENTS: &str = "shop";
 
 /// The command.
 pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
@@ -43,11 +46,13 @@ pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(&out).map_err(refused)?;
     file.write_all(text.as_bytes()).map_err(refused)?;
-    let next = match example {
-        Some(DOCUMENTS) => {
-            format!("  dyno sample {path}\n  dyno run mongodb://HOST/shop --workload {path}\n")
-        }
-        _ => format!("  dyno plan {path}\n  dyno run {path}\n"),
+    let workload = |target: &str| format!("  dyno sample {path}\n  dyno run {target} --workload {path}\n");
+    let next = if has_commands(&text) {
+        workload("redis://HOST")
+    } else if example == Some("shop") {
+        workload("mongodb://HOST/shop")
+    } else {
+        format!("  dyno plan {path}\n  dyno run {path}\n")
     };
     terminal::out(&format!("{path} is written. Look at it, then:\n\n{next}"));
     Ok(Exit::Ok)

@@ -88,6 +88,9 @@ mod tests {
         settings_of(&Resolved::new(run).unwrap_or_else(|e| panic!("{words:?}: {e}"))).unwrap()
     }
 
+    /// A file of rows.
+    const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/lab-short.csv");
+
     /// A value of an option that is not its default, and what it needs beside it.
     fn typed(name: &str) -> (&'static str, &'static [&'static str]) {
         match name {
@@ -100,6 +103,8 @@ mod tests {
             "cores" => ("0", &[]),
             "wait" => ("spin", &[]),
             "stamps" => ("client", &[]),
+            "command-data" => (DATA, &["--command", "GET __field:test__"]),
+            "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),
             _ => ("3", &[]),
         }
     }

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 /// The JSON Schema of a file of documents and operations.
 pub fn documents_schema_text() -> String {
-    let generators: Map<String, Value> = KNOWN.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+    // Rows of a file are arguments of commands alone.
+    let known = KNOWN.iter().filter(|name| **name != "$row");
+    let generators: Map<String, Value> = known.map(|name| ((*name).to_owned(), json!({}))).collect();
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Document workload",
