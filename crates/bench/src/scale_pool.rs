@@ -130,7 +130,7 @@ fn row(workers: usize, operations: u64) -> Result<()> {
     pool.run(Stage::Measure.name(), &[], &control, &mut |second| {
         sum.merge(&second.totals);
         last = ProcessCpu::read_now();
-        first.get_or_insert_with(|| (asked.elapsed(), last.clone()));
+        first.get_or_insert_with(|| (asked.elapsed(), last));
     })?;
     let (came, before) = first.context("no second has come")?;
     let used = last.since_earlier(&before);

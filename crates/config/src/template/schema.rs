@@ -215,7 +215,9 @@ mod tests {
             assert_eq!(known, accepted, "{verb}");
         }
         let generators = schema["$defs"]["generator"]["properties"].as_object().unwrap();
-        assert_eq!(generators.len(), KNOWN.len());
+        let known = KNOWN.iter().filter(|name| **name != "$row");
+        assert!(known.clone().all(|name| generators.contains_key(*name)), "{generators:?}");
+        assert_eq!(generators.len(), known.count());
     }
 
     #[test]

@@ -166,7 +166,10 @@ impl WorkerPool {
         sums.hand_out(on_second);
         let mut counts = |worker: usize| {
             let alone = self.members[worker].group.is_none();
-            alone.then(|| sums.take_counts(worker)).flatten().map(OwnTotals::Counts)
+            alone
+                .then(|| sums.take_counts(worker))
+                .flatten()
+                .map(|counts| OwnTotals::Counts(Box::new(counts)))
         };
         let parts = (0..self.members.len()).filter_map(|worker| {
             let totals = own[worker].take().or_else(|| counts(worker))?;

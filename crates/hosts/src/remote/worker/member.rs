@@ -18,7 +18,7 @@ pub(super) enum OwnTotals {
     /// As it has sent it at its end.
     Whole(PackedTotals),
     /// It was lost before its end: what its seconds have counted, without histograms.
-    Counts(Totals),
+    Counts(Box<Totals>),
 }
 
 /// What is kept of a worker's phase.
@@ -35,7 +35,7 @@ impl OwnPart {
         let totals = match &self.totals {
             // It was read when it came.
             OwnTotals::Whole(packed) => packed.open().map(|totals| totals.to_dense()).ok(),
-            OwnTotals::Counts(totals) => Some(totals.clone()),
+            OwnTotals::Counts(totals) => Some((**totals).clone()),
         };
         let totals = totals.unwrap_or_else(|| Totals::new(0, Scale::Ns64));
         WorkerPart { users: self.users, totals, measured_ns: self.measured_ns }
