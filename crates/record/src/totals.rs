@@ -148,9 +148,14 @@ impl SparseTotals {
         Totals::with_histograms(metrics, scale, SparseBuckets::new)
     }
 
+    /// Nothing, for the same metrics.
+    pub fn to_empty(&self) -> Totals {
+        Totals::new(self.outcomes.len(), self.scale)
+    }
+
     /// The same, to be added to.
     pub fn to_dense(&self) -> Totals {
-        let mut totals = Totals::new(self.outcomes.len(), self.scale);
+        let mut totals = self.to_empty();
         totals.merge(self);
         totals
     }

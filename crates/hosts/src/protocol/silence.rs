@@ -10,8 +10,8 @@ pub const LEASE: Duration = Duration::from_secs(90);
 /// Leases without a word after which the controller is gone.
 pub const GONE: u32 = 2;
 
-/// A controller that was silent for longer is told of: its monitors, faults and thresholds stood still. Pods are pinged twice a
-/// second, others five times.
+/// A controller that was silent for longer is told of: its monitors, faults and thresholds stood still. A controller
+/// gives a sign of life each second or more often.
 pub const NOTED: Duration = Duration::from_secs(3);
 
 /// Time between two looks, at most: more than that was not spent waiting.

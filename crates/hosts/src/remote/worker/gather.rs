@@ -1,6 +1,5 @@
 //! Seconds of all workers, gathered as they come.
 
-use crate::protocol::silence::LEASE;
 use crate::protocol::worker::{FromWorker, PhaseDone, ToWorker};
 use crate::remote::worker::event::WorkerEvent;
 use crate::remote::worker::member::{OwnPart, OwnTotals};
@@ -8,14 +7,19 @@ use crate::remote::worker::pool::WorkerPool;
 use crate::remote::worker::pool_error::WorkerPoolError;
 use crate::remote::worker::sums::WorkerSums;
 use dyno_engine::{Control, Second};
+use dyno_record::Totals;
 use dyno_rundir::log::NOTICE;
 use dyno_types::sync::held;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// Time that a worker may take to end at once.
 const GIVEN_UP: Duration = Duration::from_secs(15);
+
+/// Time in which a worker that was killed may end, and its group hand over what has waited for it.
+const KILLED: Duration = Duration::from_secs(5);
 
 /// Returns whether workers that were told then to end at once have had their time.
 fn given_up(told: Option<Instant>, now: Instant) -> bool {
@@ -30,13 +34,14 @@ const SILENT: Duration = Duration::from_secs(10);
 
 /// How long each worker has said nothing while this process looked: what has been said waits while it stands still.
 struct SilentWorkers {
+    lease: Duration,
     looked: Instant,
     quiet: Vec<Duration>,
 }
 
 impl SilentWorkers {
-    fn new(count: usize) -> Self {
-        SilentWorkers { looked: Instant::now(), quiet: vec![Duration::ZERO; count] }
+    fn new(count: usize, lease: Duration) -> Self {
+        SilentWorkers { lease, looked: Instant::now(), quiet: vec![Duration::ZERO; count] }
     }
 
     fn heard(&mut self, worker: usize) {
@@ -52,11 +57,11 @@ impl SilentWorkers {
         for worker in open {
             self.quiet[*worker] += LOOK;
             if self.quiet[*worker] == SILENT {
-                let (name, lease) = (name(*worker), LEASE.as_secs());
+                let (name, lease) = (name(*worker), self.lease.as_secs());
                 tracing::warn!(target: NOTICE, "{name} says nothing; it is waited for, {lease} s at most");
             }
         }
-        open.iter().copied().filter(|worker| self.quiet[*worker] >= LEASE).collect()
+        open.iter().copied().filter(|worker| self.quiet[*worker] >= self.lease).collect()
     }
 }
 
@@ -76,30 +81,58 @@ impl WorkerPool {
         parties.for_each(|at| sums.note_ended(at));
         let mut own: Vec<Option<OwnTotals>> = vec![None; self.members.len()];
         let (mut said_stop, mut aborted) = (false, None);
+        let mut instances: Vec<Totals> = Vec::new();
+        let mut killed: BTreeMap<usize, Instant> = BTreeMap::new();
         // Results that have arrived are kept; the others end as if told to.
-        let lose = |worker: usize, words: &str, sums: &mut WorkerSums, open: &mut Vec<usize>| {
-            let ending = self.ending_of(worker, words);
-            held(&self.lost).push(ending);
+        let leave = |worker: usize, sums: &mut WorkerSums, open: &mut Vec<usize>| {
             open.retain(|other| *other != worker);
             self.end_party(worker, open, sums);
             self.say_all(&ToWorker::Stop);
         };
-        let mut waited = SilentWorkers::new(self.members.len());
+        let lose = |worker: usize, words: &str, sums: &mut WorkerSums, open: &mut Vec<usize>| {
+            let ending = self.ending_of(worker, words);
+            held(&self.lost).push(ending);
+            leave(worker, sums, open);
+        };
+        // A worker that hangs is killed: its group hands over the seconds that have waited for it, then says that it has ended.
+        let kill = |worker: usize, words: String, killed: &mut BTreeMap<usize, Instant>| {
+            held(&self.lost).push(words);
+            held(&self.members[worker].running).end(Instant::now());
+            killed.insert(worker, Instant::now());
+        };
+        let mut waited = SilentWorkers::new(self.members.len(), self.lease);
         while !open.is_empty() {
             let event = held(&self.told).recv_timeout(Duration::from_millis(50));
             if let Ok((worker, _)) = &event {
                 waited.heard(*worker);
             }
             for worker in waited.look(&open, Instant::now(), |worker| self.name(worker)) {
-                let words = format!("it says nothing for {} s", LEASE.as_secs());
-                lose(worker, &words, &mut sums, &mut open);
-                // The others of its group have seconds that wait for its own.
-                held(&self.members[worker].running).end(Instant::now());
+                if !killed.contains_key(&worker) {
+                    let (name, lease) = (self.name(worker), self.lease.as_secs());
+                    kill(worker, format!("{name} was lost: it says nothing for {lease} s"), &mut killed);
+                }
+            }
+            for (worker, at) in &killed {
+                if open.contains(worker) && at.elapsed() > KILLED {
+                    leave(*worker, &mut sums, &mut open);
+                }
             }
             match event {
                 Ok((worker, WorkerEvent::Second(packed))) if self.has_party(worker, &open) => {
-                    if let Err(error) = sums.take_second(worker, &packed) {
-                        lose(worker, &error.to_string(), &mut sums, &mut open);
+                    match sums.take_second(worker, &packed) {
+                        Ok(second) if self.shown.len() > 1 && !second.warmup => {
+                            let at = self.members[worker].instance;
+                            let empty = || second.totals.to_empty();
+                            instances.resize_with(instances.len().max(at + 1), empty);
+                            instances[at].merge(&second.totals);
+                        }
+                        Ok(_) => {}
+                        Err(error) => {
+                            let party = |other: &usize| self.members[*other].party == worker;
+                            for one in open.clone().into_iter().filter(party) {
+                                lose(one, &error.to_string(), &mut sums, &mut open);
+                            }
+                        }
                     }
                 }
                 Ok((worker, WorkerEvent::Whole(packed))) if open.contains(&worker) => match packed.open() {
@@ -136,6 +169,9 @@ impl WorkerPool {
                     self.say_all(&ToWorker::Abort);
                     return Err(self.failed(worker, unreachable, words));
                 }
+                Ok((worker, WorkerEvent::Lost(_))) if killed.contains_key(&worker) => {
+                    leave(worker, &mut sums, &mut open);
+                }
                 Ok((worker, WorkerEvent::Lost(words))) => {
                     lose(worker, &words, &mut sums, &mut open);
                 }
@@ -155,15 +191,17 @@ impl WorkerPool {
                 self.say_all(&ToWorker::Abort);
             }
             if given_up(aborted, Instant::now()) {
-                let silent = open.iter().map(|at| format!("{} did not end when told to", self.name(*at)));
-                held(&self.lost).extend(silent);
-                break;
+                let left: Vec<usize> = open.iter().copied().filter(|at| !killed.contains_key(at)).collect();
+                for worker in left {
+                    kill(worker, format!("{} did not end when told to", self.name(worker)), &mut killed);
+                }
             }
             sums.hand_out(on_second);
         }
         // A worker that has not ended holds back nothing of what the others have done.
         open.iter().for_each(|worker| sums.note_ended(self.members[*worker].party));
         sums.hand_out(on_second);
+        let longest_ns = done.iter().flatten().map(|done| done.measured_ns).max().unwrap_or(0);
         let mut counts = |worker: usize| {
             let alone = self.members[worker].group.is_none();
             alone
@@ -173,11 +211,13 @@ impl WorkerPool {
         };
         let parts = (0..self.members.len()).filter_map(|worker| {
             let totals = own[worker].take().or_else(|| counts(worker))?;
+            // One that was lost ends the phase of the others soon.
             let (users, measured_ns) =
-                done[worker].as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
+                done[worker].as_ref().map_or((0, longest_ns), |done| (done.users, done.measured_ns));
             Some(OwnPart { worker, users, measured_ns, totals })
         });
         *held(&self.parts) = parts.collect();
+        *held(&self.instances) = instances;
         Ok(done)
     }
 
@@ -198,11 +238,12 @@ impl WorkerPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::silence::LEASE;
 
     #[test]
     fn a_worker_that_says_nothing_is_given_up_with_its_lease() {
         let begun = Instant::now();
-        let mut waited = SilentWorkers { looked: begun, quiet: vec![Duration::ZERO; 3] };
+        let mut waited = SilentWorkers { lease: LEASE, looked: begun, quiet: vec![Duration::ZERO; 3] };
         let name = |worker: usize| format!("worker {worker}");
         for second in 1..90 {
             assert!(waited.look(&[0, 2], begun + Duration::from_secs(second), name).is_empty());
@@ -210,7 +251,7 @@ mod tests {
         }
         assert_eq!(waited.look(&[0, 2], begun + Duration::from_secs(90), name), [0]);
         // Who stood still for an hour has looked once.
-        let mut waited = SilentWorkers { looked: begun, quiet: vec![Duration::ZERO; 1] };
+        let mut waited = SilentWorkers { lease: LEASE, looked: begun, quiet: vec![Duration::ZERO; 1] };
         assert!(waited.look(&[0], begun + Duration::from_secs(3_600), name).is_empty());
         assert_eq!(waited.quiet, [Duration::from_secs(1)]);
     }

@@ -45,7 +45,7 @@ impl OwnPart {
 pub(super) struct PoolMember {
     /// Its group on another host, which adds up the seconds of all its workers.
     pub(super) group: Option<Arc<GroupEnd>>,
-    /// Number of the pool's worker of which the seconds come that it is part of: its group's first, or itself.
+    /// The number in the pool under which its seconds arrive: its group's first worker, or itself.
     pub(super) party: usize,
     pub(super) running: Mutex<Running>,
     pub(super) input: ProgramInput,

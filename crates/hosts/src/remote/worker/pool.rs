@@ -1,7 +1,7 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
 use crate::protocol::frame::{Frame, write_frame};
-use crate::protocol::silence::{NOTED, Waiting};
+use crate::protocol::silence::{LEASE, NOTED, Waiting};
 use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
 use crate::remote::worker::cut_short::CutShort;
 use crate::remote::worker::event::WorkerEvent;
@@ -50,8 +50,12 @@ pub struct WorkerPool {
     pub shown: Vec<String>,
     prepared: Mutex<Vec<Prepared>>,
     pub(super) parts: Mutex<Vec<OwnPart>>,
+    /// Sums of the last phase's measured seconds by target, where there are several.
+    pub(super) instances: Mutex<Vec<Totals>>,
     pub(super) lost: Mutex<Vec<String>>,
     pub(super) cut_short: CutShort,
+    /// Time that a worker may say nothing in a phase.
+    pub(super) lease: Duration,
     /// Targets whose collections are asked for before and after every phase.
     pub collection_stats: CollectionStats,
     /// Numbers of the workers of each target that take part in loading and in measuring.
@@ -82,8 +86,10 @@ impl WorkerPool {
             shown: vec![String::new(); instances],
             prepared: Mutex::new(vec![Prepared::default(); instances]),
             parts: Mutex::new(Vec::new()),
+            instances: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
             cut_short: CutShort::default(),
+            lease: LEASE,
             collection_stats: CollectionStats::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
@@ -405,17 +411,13 @@ impl LoadGenerator for WorkerPool {
         if self.shown.len() < 2 {
             return Vec::new();
         }
-        let mut sums: BTreeMap<usize, (Totals, u64)> = BTreeMap::new();
-        for own in held(&self.parts).iter() {
-            let (instance, part) = (self.members[own.worker].instance, own.open());
-            let empty = || (part.totals.empty_like(), 0);
-            let (sum, measured_ns) = sums.entry(instance).or_insert_with(empty);
-            sum.merge(&part.totals);
-            *measured_ns = part.measured_ns.max(*measured_ns);
-        }
-        let named =
-            |(instance, (totals, ns))| -> (String, Totals, u64) { (self.name_target(instance), totals, ns) };
-        sums.into_iter().map(named).collect()
+        let parts = held(&self.parts);
+        let named = |(instance, totals): (usize, &Totals)| {
+            let own = parts.iter().filter(|own| self.members[own.worker].instance == instance);
+            let measured_ns = own.map(|own| own.measured_ns).max().unwrap_or(0);
+            (self.name_target(instance), totals.clone(), measured_ns)
+        };
+        held(&self.instances).iter().enumerate().map(named).collect()
     }
 
     fn each_worker(&self, take: &mut dyn FnMut(usize, String, WorkerPart)) {

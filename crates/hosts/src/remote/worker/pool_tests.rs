@@ -1,7 +1,7 @@
 //! Pools whose workers are the test's own: what each is told is heard at once, what it says is said beforehand or in answer.
 
 use crate::protocol::frame::{Packed, read_frame, read_packed};
-use crate::remote::channel::Running;
+use crate::remote::channel::{CarriedProgram, Running};
 use crate::remote::ssh::SshHost;
 use crate::remote::transport::Transport;
 use crate::remote::worker::pool::*;
@@ -94,8 +94,10 @@ impl Rehearsal {
             shown: Vec::new(),
             prepared: Mutex::new(vec![Prepared::default(); hosts.len()]),
             parts: Mutex::default(),
+            instances: Mutex::default(),
             lost: Mutex::default(),
             cut_short: CutShort::default(),
+            lease: Duration::from_secs(60),
             collection_stats: CollectionStats::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
@@ -113,12 +115,7 @@ impl Rehearsal {
 
     /// A worker's second with so many arrivals.
     fn second(&self, worker: usize, number: u64, warmup: bool, arrivals: u64) {
-        let mut totals = Totals::new(1, Scale::Ns64);
-        totals.arrivals = arrivals;
-        let mut bytes = Vec::new();
-        let second = Frame::<&FromWorker>::Second(Box::new(Second { number, warmup, totals }));
-        write_frame(&mut bytes, &second).unwrap();
-        self.packed(worker, &bytes);
+        self.packed(worker, &sum_frame(number, warmup, arrivals));
     }
 
     fn whole(&self, worker: usize, totals: &Totals) {
@@ -149,6 +146,16 @@ impl Rehearsal {
         let part = |own: &OwnPart| (own.worker, own.users, own.open().totals.arrivals, own.measured_ns);
         parts.iter().map(part).collect()
     }
+}
+
+/// The frame of a second with so many arrivals.
+fn sum_frame(number: u64, warmup: bool, arrivals: u64) -> Vec<u8> {
+    let mut totals = Totals::new(1, Scale::Ns64);
+    totals.arrivals = arrivals;
+    let mut bytes = Vec::new();
+    let second = Frame::<&FromWorker>::Second(Box::new(Second { number, warmup, totals }));
+    write_frame(&mut bytes, &second).unwrap();
+    bytes
 }
 
 fn done() -> PhaseDone {
@@ -232,15 +239,73 @@ fn the_seconds_of_a_group_come_as_sums_and_wait_for_all_its_workers() {
     rehearsal.second(3, 0, false, 100);
     rehearsal.says(1, FromWorker::Done(done()));
     rehearsal.second(1, 1, false, 20);
-    rehearsal.says.send((2, WorkerEvent::Lost("gone".into()))).unwrap();
-    // The group has no open worker left.
+    // What has waited for a worker comes before its end, and after that of the others.
     rehearsal.second(1, 2, false, 40);
+    rehearsal.says.send((2, WorkerEvent::Lost("gone".into()))).unwrap();
     for worker in [0, 3] {
         rehearsal.says(worker, FromWorker::Done(done()));
     }
     let told = rehearsal.gather(&[0, 1, 2, 3]).unwrap();
     assert_eq!(told.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, true]);
-    assert_eq!(rehearsal.seconds, [(0, false, 111), (1, false, 20)]);
+    assert_eq!(rehearsal.seconds, [(0, false, 111), (1, false, 20), (2, false, 40)]);
+}
+
+/// A worker of a group that hangs; killed, it lets its group hand over what has waited for it.
+struct Hung {
+    says: Says,
+    waiting: Mutex<Vec<(usize, WorkerEvent)>>,
+}
+
+impl CarriedProgram for Hung {
+    fn end_status(&self) -> Option<String> {
+        None
+    }
+
+    fn abort(&self) {
+        held(&self.waiting).drain(..).for_each(|event| self.says.send(event).unwrap());
+    }
+}
+
+#[test]
+fn a_worker_that_hangs_holds_back_no_second_of_the_others_for_good() {
+    let mut rehearsal = Rehearsal::here(2, silent);
+    rehearsal.pool.lease = Duration::from_secs(2);
+    rehearsal.pool.members[1].party = 0;
+    rehearsal.second(0, 0, false, 5);
+    rehearsal.says(0, FromWorker::Done(done()));
+    let mut waiting = vec![(1, WorkerEvent::Lost("signal: 9".into()))];
+    for number in [2, 1] {
+        let Ok(Packed::Second(sum)) = read_packed::<FromWorker>(&mut &sum_frame(number, false, 7)[..]) else {
+            panic!()
+        };
+        waiting.insert(0, (0, WorkerEvent::Second(sum)));
+    }
+    let hung = Hung { says: rehearsal.says.clone(), waiting: Mutex::new(waiting) };
+    rehearsal.pool.members[1].running = Mutex::new(Running::Carried(Box::new(hung)));
+    let told = rehearsal.gather(&[0, 1]).unwrap();
+    assert!(told[0].is_some() && told[1].is_none());
+    assert_eq!(rehearsal.seconds, [(0, false, 5), (1, false, 7), (2, false, 7)]);
+    let why = "worker 2 (process 8) was lost: it says nothing for 2 s";
+    assert_eq!(rehearsal.pool.lost_workers(), [why], "once, and why");
+}
+
+#[test]
+fn what_each_target_has_done_is_the_sum_of_its_seconds_although_a_worker_is_lost() {
+    let mut rehearsal = Rehearsal::here(3, silent);
+    rehearsal.pool.shown = vec!["a".into(), "b".into()];
+    rehearsal.pool.members[2].instance = 1;
+    for (worker, arrivals) in [(0, 1), (1, 10), (2, 100)] {
+        rehearsal.second(worker, 0, true, 1_000);
+        rehearsal.second(worker, 1, false, arrivals);
+    }
+    rehearsal.says.send((2, WorkerEvent::Lost("gone".into()))).unwrap();
+    (0..2).for_each(|worker| rehearsal.says(worker, FromWorker::Done(done())));
+    rehearsal.gather(&[0, 1, 2]).unwrap();
+    let parts = LoadGenerator::parts(&rehearsal.pool);
+    let parts: Vec<(&str, u64, u64)> =
+        parts.iter().map(|(name, sum, ns)| (&**name, sum.arrivals, *ns)).collect();
+    // The second worker's target is its own in this rehearsal.
+    assert_eq!(parts, [("a", 1, 1_500_000_000), ("b", 110, 1_500_000_000)]);
 }
 
 #[test]
@@ -267,7 +332,7 @@ fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
     let told = rehearsal.gather(&[0, 1]).unwrap();
     assert_eq!(told[0], Some(done()));
     assert_eq!(rehearsal.seconds, [(0, false, 11), (1, false, 1)]);
-    assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 0, 10, 0)]);
+    assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 0, 10, 1_500_000_000)]);
     let why = "worker 2 (process 8) was lost: the other end has closed (exit status: 0)";
     assert_eq!(rehearsal.pool.lost_workers(), [why]);
     assert_eq!(rehearsal.heard(0), [ToWorker::Stop]);

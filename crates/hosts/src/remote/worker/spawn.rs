@@ -65,11 +65,12 @@ fn records_of(at: usize, elsewhere: bool, clock: &Arc<Mutex<Offset>>) -> RemoteL
     RemoteLogRecords::of_source(format!("worker-{}", at + 1), elsewhere.then(|| clock.clone()))
 }
 
-/// Returns whether two workers are started by the same program on the same other host: they are one group.
+/// Returns whether two workers of one target are started by the same program on the same other host: they are one group.
 pub(super) fn is_one_group(one: &WorkerSpec, other: &WorkerSpec) -> bool {
     match (&one.start, &other.start) {
         (Start::There { transport: a, program: b }, Start::There { transport: c, program: d }) => {
-            a.name() == c.name() && b == d
+            // A sum is of one target.
+            a.name() == c.name() && b == d && one.assignment.instance == other.assignment.instance
         }
         _ => false,
     }
@@ -104,7 +105,7 @@ pub(super) fn spawn(
         (first..).zip(specs).zip(members.into_iter().zip(clocks))
     {
         let group = Some((group.clone(), first));
-        // What its host says for people is said once for all.
+        // One process there writes to standard error: they share its log.
         spec.log.clone_from(&log);
         let started = StartedWorker { input, running, transport: Some(transport.clone()), clock, group };
         greeted.push(greet(started, spec, at)?);

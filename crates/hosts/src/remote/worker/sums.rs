@@ -1,6 +1,6 @@
 //! Seconds of several workers, added up exactly as they come, and what each worker has counted.
 
-use crate::protocol::frame::{FrameError, PackedSecond};
+use crate::protocol::frame::{FrameError, PackedSecond, SparseSecond};
 use dyno_engine::Second;
 use dyno_record::{Scale, Totals};
 use dyno_session::parts::Seconds;
@@ -26,21 +26,28 @@ impl WorkerSums {
         *self.form.get_or_insert(own) == own
     }
 
-    /// Takes a worker's second.
+    /// Takes a worker's second, and returns what it holds.
     ///
     /// # Errors
     /// It cannot be read, or counts other things than those before.
-    pub(crate) fn take_second(&mut self, worker: usize, packed: &PackedSecond) -> Result<(), FrameError> {
+    pub(crate) fn take_second(
+        &mut self,
+        worker: usize,
+        packed: &PackedSecond,
+    ) -> Result<SparseSecond, FrameError> {
         let second = packed.open()?;
         if !self.is_alike(&second.totals) {
             return Err(FrameError::Malformed("its seconds count other things than those before".into()));
         }
         if !second.warmup {
-            let empty = || Totals::new(second.totals.outcomes.len(), second.totals.slot_scale());
-            self.counts[worker].get_or_insert_with(empty).merge_counts(&second.totals);
+            let counts = self.counts[worker].get_or_insert_with(|| second.totals.to_empty());
+            counts.merge_counts(&second.totals);
+            // They are kept with the seconds; over a day they are many.
+            counts.gaps.clear();
+            counts.pauses.clear();
         }
         self.seconds.take_sparse(worker, second.number, second.warmup, &second.totals);
-        Ok(())
+        Ok(second)
     }
 
     /// Expects a phase's seconds of a worker.

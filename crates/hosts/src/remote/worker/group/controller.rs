@@ -133,7 +133,7 @@ pub(crate) fn open_group(
         for (worker, heard) in heard.iter().enumerate() {
             let mut ended = held(&heard.ended);
             if ended.is_none() {
-                // Asked for by each worker that is lost: what is not known by now is not waited for.
+                // Each lost worker asks for it: set it now, so that none waits for it.
                 *ended = Some(status.clone().unwrap_or_else(|| error.to_string()));
                 drop(ended);
                 let _ = tell.send((host + worker, WorkerEvent::Lost(error.to_string())));

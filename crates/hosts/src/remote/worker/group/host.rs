@@ -1,6 +1,6 @@
 //! The far end of a group: starts its workers, takes the controller's frames to them, and adds up their seconds.
 //!
-//! One process and one connection a host, however many workers it has; of their seconds only the sum travels.
+//! Of their seconds only the sum travels.
 
 use crate::protocol::frame::{
     Body, Frame, FrameError, Packed, encode_frame, encode_member, frame_of, read_body, read_frame, unpack,
@@ -154,7 +154,7 @@ impl Group {
         if let Some(counts) = held(&self.sums).take_counts(worker)
             && let Ok(frame) = encode_frame::<FromWorker>(&Frame::Whole(Box::new(counts)))
         {
-            self.send_member(worker, &frame[4..]);
+            let _ = self.output.send_bytes(encode_member(worker as u32, &frame[4..]));
         }
         self.note_ended(worker);
         let status = match error {
@@ -176,21 +176,21 @@ impl Group {
         let Body::Own(body) = read_body(output)? else {
             return Err(FrameError::Malformed("it speaks as a group".into()));
         };
-        match unpack::<FromWorker>(body.clone())? {
+        let frame = encode_member(worker as u32, &body);
+        match unpack::<FromWorker>(body)? {
             Packed::Second(second) => {
                 let mut sums = held(&self.sums);
                 sums.take_second(worker, &second)?;
                 self.send_sums(&mut sums);
                 return Ok(());
             }
-            Packed::Message(FromWorker::Done(_)) => {
-                // It has sent more than its counts.
-                drop(held(&self.sums).take_counts(worker));
-                self.note_ended(worker);
-            }
-            _ => {}
+            // More than its counts.
+            Packed::Whole(_) => drop(held(&self.sums).take_counts(worker)),
+            Packed::Message(FromWorker::Done(_)) => self.note_ended(worker),
+            Packed::Message(_) => {}
         }
-        self.send_member(worker, &body);
+        // A controller that is gone needs it no more.
+        let _ = self.output.send_bytes(frame);
         Ok(())
     }
 
@@ -202,12 +202,10 @@ impl Group {
 
     fn send_sums(&self, sums: &mut WorkerSums) {
         sums.hand_out(&mut |second| {
-            let _ = self.output.send::<FromGroup>(Frame::Second(Box::new(second)));
+            if let Err(error) = self.output.send::<FromGroup>(Frame::Second(Box::new(second))) {
+                tracing::warn!(reason = %error, "a second could not be sent");
+            }
         });
-    }
-
-    fn send_member(&self, worker: usize, body: &[u8]) {
-        let _ = self.output.send_bytes(encode_member(worker as u32, body));
     }
 
     /// How a worker that says no more has ended; it is ended if it has not.
