@@ -41,7 +41,7 @@ pub(crate) fn run(
         return opened.run(job.clone(), control.clone(), on_second);
     }
     let (tell, told) = channel();
-    let beside = Arc::new(Control::default());
+    let beside = Arc::new(Control::below_control(control));
     let left = AtomicUsize::new(jobs.iter().filter(|job| !job.workload.is_beside()).count());
     let (beside, left) = (&beside, &left);
     std::thread::scope(|scope| {
