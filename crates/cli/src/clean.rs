@@ -21,12 +21,18 @@ pub fn clean(args: &CleanArgs) -> Result<Exit, Failure> {
         registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, ClientDriver::Wire)?;
     let runs = runs_below(&args.folder)?;
     let own: Vec<&RunDir> = runs.iter().filter(|run| run.run.target == target.redacted()).collect();
-    let operations = own.iter().filter_map(|run| run.summary.as_ref()).flat_map(|summary| &summary.phases);
-    let operations = operations.map(|phase| phase.count_successes()).sum();
     let mut known: Vec<FoundData> = Vec::new();
     let mut all: Vec<(LoadedData, Box<dyn OpenTarget>)> = Vec::new();
     for run in &own {
-        let Some(data) = LoadedData::of_run(run, operations)? else { continue };
+        let Some(data) = LoadedData::of_run(run, &own)? else {
+            if LoadedData::is_of(run) {
+                let path = run.path.display();
+                terminal::note(&format!(
+                    "{path}: what it has loaded cannot be told again: commands of your own have --reload, the rest goes by hand"
+                ));
+            }
+            continue;
+        };
         let opened = target.open(data.content(), &signals::interrupted)?;
         let found = data.find(opened.as_ref(), &control)?;
         // Data that were loaded again are the same data.
@@ -46,15 +52,20 @@ pub fn clean(args: &CleanArgs) -> Result<Exit, Failure> {
         terminal::note("nothing was removed; --yes removes this");
         return Ok(Exit::Ok);
     }
+    let count = |data: &LoadedData, opened: &dyn OpenTarget| -> Result<u64, Failure> {
+        Ok(data.find(opened, &control)?.iter().map(|one| one.count).sum())
+    };
+    let mut removed = 0;
     for (data, opened) in &all {
+        // Runs may have loaded the same records.
+        removed += count(data, opened.as_ref())?;
         data.remove(opened.as_ref(), &control)?;
-        let left: u64 = data.find(opened.as_ref(), &control)?.iter().map(|one| one.count).sum();
+        let left = count(data, opened.as_ref())?;
         if left > 0 {
             return Err(Failure::internal(format!("{left} are still there: {}", target.redacted())));
         }
     }
-    let count: u64 = known.iter().map(|one| one.count).sum();
-    terminal::line(&format!("removed from {}: {}", target.redacted(), counted(count as usize, "record")));
+    terminal::line(&format!("removed from {}: {}", target.redacted(), counted(removed as usize, "record")));
     Ok(Exit::Ok)
 }
 

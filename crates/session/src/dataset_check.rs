@@ -1,7 +1,7 @@
 //! Check of the records that are there against those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::presence::{are_records_present, found};
+use crate::presence::{are_records_present, count_range, found};
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
@@ -191,6 +191,26 @@ pub fn same_documents(
     changed: &[String],
     ways: &str,
 ) -> Result<(), RunError> {
+    look_alike(collections, collection, wanted, changed, (Many::Some, ways))
+}
+
+/// How many of the documents that are looked at must be as those of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Many {
+    /// One at least: others may have come since.
+    Some,
+    /// All of them.
+    All,
+}
+
+/// As [`same_documents`].
+pub(crate) fn look_alike(
+    collections: &dyn Collections,
+    collection: &str,
+    wanted: &[Vec<u8>],
+    changed: &[String],
+    (many, ways): (Many, &str),
+) -> Result<(), RunError> {
     let stored = collections.sample(collection, SAMPLES as u32)?;
     let names = |fields: &BTreeMap<String, Field>| fields.keys().cloned().collect::<Vec<_>>().join(", ");
     let (wanted, all) = (fields_of_all(wanted), fields_of_all(&stored));
@@ -213,7 +233,8 @@ pub fn same_documents(
                     && own.length.1 <= field.length.1
             })
         };
-        if stored.iter().any(fits) {
+        let fit = if many == Many::All { stored.iter().all(fits) } else { stored.iter().any(fits) };
+        if fit {
             continue;
         }
         return match all.get(name) {
@@ -224,6 +245,29 @@ pub fn same_documents(
         };
     }
     Ok(())
+}
+
+/// Counts those of `keys` records that are there, `stride` apart from `first` on, and refuses if any of them has another shape;
+/// `ways` say how to go on.
+pub(crate) fn count_alike(
+    opened: &dyn OpenTarget,
+    content: &Arc<dyn Content>,
+    range: (u64, u64),
+    keys: u64,
+    ways: &str,
+    control: &Arc<Control>,
+) -> Result<u64, RunError> {
+    let looking = Arc::new(Looking { inner: content.clone(), seen: Mutex::default() });
+    let looked: Arc<dyn Content> = looking.clone();
+    let there = count_range(opened, &looked, range, keys, control)?;
+    let stored = looking.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let wanted = RecordShape::wanted(content.as_ref());
+    if stored.fields.is_empty() || wanted.holds(&stored) {
+        return Ok(there);
+    }
+    let words =
+        format!("some of the records that are there have {stored}, those of the run {wanted}: {ways}");
+    Err(Refused::new(RefusalCode::OtherData, "target", words).into())
 }
 
 /// Returns whether the records that `workload` expects are there; refuses where records of another shape, or under

@@ -1,19 +1,21 @@
 //! Data that runs have loaded: what their directories say of it, whether it is there and looks as they made it, and its removal.
 
-use crate::dataset_check::present_as;
-use crate::presence::{Inserted, count_records, find_inserted, remove_range, remove_records};
+use crate::dataset_check::{Many, count_alike, present_as};
+use crate::presence::{Inserted, find_inserted, remove_range};
 use crate::work::documents::same_shape;
 use crate::work::ycsb::core_config;
 use dyno_config::settings::{PropertySettings, Source};
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
 use dyno_rundir::RunDir;
+use dyno_rundir::schema::{Metric, Phase};
 use dyno_types::limits::TEXT_BYTES;
 use dyno_types::units::Thousands;
 use dyno_types::{Content, RefusalCode, Refused, bounded};
 use dyno_workload::Workload;
 use dyno_workload::template::{TemplateContent, WorkloadTemplate};
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload, known_properties};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,8 +38,10 @@ pub struct LoadedRecords {
 /// Documents of a template: what its collections may hold.
 pub struct LoadedDocuments {
     template: WorkloadTemplate,
-    /// Operations of all runs of the database: none has inserted more documents than it may by one command.
-    operations: u64,
+    /// Documents that operations of all runs of the database can have inserted.
+    inserted: u64,
+    /// Collections that the run has seen in its database; empty where that is not known.
+    seen: BTreeSet<String>,
 }
 
 /// Data as they are found in a database.
@@ -50,30 +54,34 @@ pub struct FoundData {
 }
 
 impl LoadedData {
-    /// What a run has loaded, by its directory: `None` where it loaded nothing, or nothing whose keys can be told again.
-    /// `operations` succeeded in all runs of its database.
+    /// Returns whether a run has loaded anything, by its directory.
+    pub fn is_of(run: &RunDir) -> bool {
+        phases_of(run).any(|phase| phase.name == "load" && phase.count_successes() > 0)
+    }
+
+    /// What a run has loaded, by its directory: `None` where it loaded nothing, or nothing that can be told again (keys of own
+    /// commands, and data of sysbench-mongodb and POCDriver). `all` are the runs of its database.
     ///
     /// # Errors
-    /// The settings, or the file that they name, are not what they were.
-    pub fn of_run(run: &RunDir, operations: u64) -> Result<Option<Self>, Refused> {
-        let Some(summary) = &run.summary else { return Ok(None) };
-        let has_loaded =
-            |phase: &dyno_rundir::schema::Phase| phase.name == "load" && phase.count_successes() > 0;
-        if !summary.phases.iter().any(has_loaded) {
+    /// The settings, or the file that they name, cannot be read any more.
+    pub fn of_run(run: &RunDir, all: &[&RunDir]) -> Result<Option<Self>, Refused> {
+        if !LoadedData::is_of(run) {
             return Ok(None);
         }
         let setting =
             |key: &str| run.run.settings.iter().find(|one| one.key == key).map(|one| one.value.as_str());
         if let Some(path) = setting("dyno.template") {
             let seed = setting("dyno.seed").and_then(|seed| seed.parse().ok());
-            return Ok(Some(LoadedData::Documents(LoadedDocuments::read(path, seed, operations)?)));
+            return Ok(Some(LoadedData::Documents(LoadedDocuments::read((path, seed), run, all)?)));
         }
         if setting("recordcount").is_none() {
             return Ok(None);
         }
         let mut settings = PropertySettings::new();
-        for one in run.run.settings.iter().filter(|one| one.source != "default") {
-            if known_properties().iter().any(|known| known.name == one.key) {
+        for one in &run.run.settings {
+            // What was chosen for the run, the number of records for example, has this source, too.
+            let is_default = |default: &str| one.source == "default" && one.value == default;
+            if known_properties().iter().any(|known| known.name == one.key && !is_default(known.default)) {
                 let source = Source::Option { flag: format!("{}/run.json", run.path.display()) };
                 settings.set_property(&one.key, one.value.clone(), source);
             }
@@ -123,16 +131,24 @@ impl LoadedData {
     }
 }
 
+fn phases_of(run: &RunDir) -> impl Iterator<Item = &Phase> {
+    run.summary.iter().flat_map(|summary| &summary.phases)
+}
+
 /// Words for data that no run has made like that.
 const LEAVES: &str = "dyno clean removes only what it has loaded";
 
 impl LoadedRecords {
     fn find(&self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Vec<FoundData>, RunError> {
-        // Records of another shape under these keys are refused.
+        // Keys of another form are refused, and then each record of another shape.
         present_as(opened, &self.workload, &self.config, LEAVES, control)?;
-        let loaded = count_records(opened, &self.workload, control)?;
-        let inserted = self.inserted(opened, control)?;
-        let inserted = inserted.end - inserted.missing.len() as u64;
+        let content = self.workload.content();
+        let alike = |first: u64, stride: u64, keys: u64| {
+            count_alike(opened, &content, (first, stride), keys, LEAVES, control)
+        };
+        let loaded = self.workload.expects().map_or(Ok(0), |(count, first)| alike(first, 1, count))?;
+        let (first, stride) = self.first_inserted();
+        let inserted = alike(first, stride, self.inserted(opened, control)?.end)?;
         let keys = |what: &str, first: u64, count: u64| FoundData {
             words: format!(
                 "{} {what} of table {} from key number {first} on",
@@ -156,22 +172,38 @@ impl LoadedRecords {
     }
 
     fn remove(&self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<(), RunError> {
-        let inserted = self.inserted(opened, control)?;
-        remove_records(opened, &self.workload, control)?;
-        let first = self.config.record_count + self.config.client_id;
-        let stride = self.config.client_count;
-        remove_range(opened, &self.workload.content(), first, stride, inserted.end, control)
+        let (inserted, content) = (self.inserted(opened, control)?, self.workload.content());
+        if let Some((count, first)) = self.workload.expects() {
+            remove_range(opened, &content, first, 1, count, control)?;
+        }
+        let (first, stride) = self.first_inserted();
+        remove_range(opened, &content, first, stride, inserted.end, control)
+    }
+
+    /// The first key number of the run's inserts, and the distance between two.
+    fn first_inserted(&self) -> (u64, u64) {
+        (self.config.record_count + self.config.client_id, self.config.client_count)
     }
 }
 
 impl LoadedDocuments {
-    fn read(path: &str, seed: Option<u64>, operations: u64) -> Result<Self, Refused> {
+    fn read((path, seed): (&str, Option<u64>), run: &RunDir, all: &[&RunDir]) -> Result<Self, Refused> {
         let refuse = |why: String| Refused::new(RefusalCode::BadFile, path, why);
         let text =
             bounded::text_file(Path::new(path), TEXT_BYTES).map_err(|e| refuse(format!("{path}: {e}")))?;
         let mut template = dyno_config::template::parse(&text, path).map_err(|e| refuse(e.to_string()))?;
         template.seed = seed.unwrap_or(template.seed);
-        Ok(LoadedDocuments { template, operations })
+        let inserts: BTreeMap<&str, u64> = template.inserts().collect();
+        // One that has failed may have inserted, too.
+        let inserted = |metric: &Metric| {
+            inserts.get(metric.name.as_str()).map_or(0, |each| each * metric.outcomes.values().sum::<u64>())
+        };
+        let inserted =
+            all.iter().flat_map(|run| phases_of(run)).flat_map(|phase| &phase.metrics).map(inserted);
+        let inserted = inserted.sum();
+        let stats = phases_of(run).filter_map(|phase| phase.collections.as_ref());
+        let seen = stats.flat_map(|stats| stats.after.keys().cloned()).collect();
+        Ok(LoadedDocuments { template, inserted, seen })
     }
 
     fn find(&self, opened: &dyn OpenTarget) -> Result<Vec<FoundData>, RunError> {
@@ -182,15 +214,21 @@ impl LoadedDocuments {
             if count == 0 {
                 continue;
             }
-            if count > collection.count + self.operations * u64::from(self.template.largest_insert()) {
-                let words = format!(
-                    "collection {} holds {} documents, more than the runs can have written: {LEAVES}",
-                    collection.name,
-                    Thousands(count)
-                );
-                return Err(Refused::new(RefusalCode::OtherData, "target", words).into());
+            let name = &collection.name;
+            let refuse = |what: String| {
+                let words = format!("collection {name} {what}: {LEAVES}");
+                Err(RunError::from(Refused::new(RefusalCode::OtherData, "target", words)))
+            };
+            if !self.seen.is_empty() && !self.seen.contains(name) {
+                return refuse("was not there after the run, and its file names it now".into());
             }
-            same_shape(collections.as_ref(), &self.template, number, LEAVES)?;
+            if count > collection.count + self.inserted {
+                return refuse(format!(
+                    "holds {} documents, more than the runs can have written",
+                    Thousands(count)
+                ));
+            }
+            same_shape(collections.as_ref(), &self.template, number, (Many::All, LEAVES))?;
             let words = format!("collection {} with {} documents", collection.name, Thousands(count));
             found.push(FoundData { words, count });
         }

@@ -246,14 +246,18 @@ fn gaps(
 /// Users that count or delete.
 const USERS: u64 = 16;
 
-/// Counts the records that `workload` expects and that are there: each is read.
-pub(crate) fn count_records(
+/// Counts those of `keys` records that are there, `stride` apart from `first` on: each is read.
+pub(crate) fn count_range(
     opened: &dyn OpenTarget,
-    workload: &Arc<dyn Workload>,
+    content: &Arc<dyn Content>,
+    (first, stride): (u64, u64),
+    keys: u64,
     control: &Arc<Control>,
 ) -> Result<u64, RunError> {
-    let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(0) };
-    let job = job(Verb::Read, &workload.content(), (first, count), count, count.min(USERS) as usize);
+    if keys == 0 {
+        return Ok(0);
+    }
+    let job = job(Verb::Read, content, (first, (keys - 1) * stride + 1), keys, keys.min(USERS) as usize);
     let mut there = 0;
     asked(opened, job, control, &mut |ended| {
         there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];

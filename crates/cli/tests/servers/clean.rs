@@ -71,9 +71,38 @@ fn records_of_another_shape_are_not_removed() {
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("dyno clean removes only what it has loaded"), "{}", stderr(&refused));
     assert_eq!(server.cli(&["DBSIZE"]), before);
+    // Half of the keys are free again: the others are not dyno's for that.
+    let keys = server.cli(&["KEYS", "user*"]);
+    let half: Vec<&str> = keys.lines().take(50).collect();
+    assert_eq!(server.cli(&[&["DEL"][..], &half].concat()), "50");
+    let before = server.cli(&["DBSIZE"]);
+    assert_exit(&dyno.run(&["clean", &uri, "--yes"]), &[2]);
+    assert_eq!(server.cli(&["DBSIZE"]), before);
     // A server that is not there.
     drop(server);
     assert_exit(&dyno.run(&["clean", &uri, "--yes"]), &[3]);
+}
+
+#[test]
+fn records_of_several_runs_are_removed_and_counted_once() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("dyno clean, several runs") };
+    let dyno = Dyno::new();
+    let uri = server.uri();
+    for (records, out) in [("100", "dyno-runs/few"), ("300", "dyno-runs/more")] {
+        let words = ["run", &uri, "--records", records, "--ops", "100", "--reload", "--out", out];
+        dyno.assert_ran(&dyno.run(&words));
+    }
+    // Beside the records there is the index of their keys.
+    assert_eq!(server.cli(&["DBSIZE"]), "301");
+    let cleaned = dyno.run(&["clean", &uri, "--yes"]);
+    assert_exit(&cleaned, &[0]);
+    assert!(stdout(&cleaned).contains(": 300 records"), "{}", stdout(&cleaned));
+    assert_eq!(server.cli(&["DBSIZE"]), "0");
+    // The number of records that dyno chooses where none is given is known again.
+    dyno.assert_ran(&dyno.run(&["run", &uri, "--ops", "100", "--out", "dyno-runs/default"]));
+    assert_eq!(server.cli(&["DBSIZE"]), "100001");
+    assert_exit(&dyno.run(&["clean", &uri, "--yes"]), &[0]);
+    assert_eq!(server.cli(&["DBSIZE"]), "0");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Documents and operations of one's own as work.
 
-use crate::dataset_check::{DOCUMENTS, same_documents};
+use crate::dataset_check::{DOCUMENTS, Many, look_alike};
 use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::PropertySettings;
@@ -146,7 +146,7 @@ fn prepare_documents(
             return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into());
         }
         if count > 0 && wanted {
-            same_shape(collections.as_ref(), template, number, hint)?;
+            same_shape(collections.as_ref(), template, number, (Many::Some, hint))?;
         }
         let first = match count {
             0 => collection.count,
@@ -166,7 +166,7 @@ pub(crate) fn same_shape(
     collections: &dyn Collections,
     template: &WorkloadTemplate,
     number: usize,
-    hint: &str,
+    how: (Many, &str),
 ) -> Result<(), RunError> {
     let collection = &template.collections[number];
     let content = TemplateContent::new(template);
@@ -177,7 +177,7 @@ pub(crate) fn same_shape(
     };
     let wanted: Vec<Vec<u8>> = (0..collection.count.min(DOCUMENTS)).map(wanted).collect();
     let changed = template.changed_fields(number);
-    same_documents(collections, &collection.name, &wanted, &changed, hint)
+    look_alike(collections, &collection.name, &wanted, &changed, how)
 }
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:

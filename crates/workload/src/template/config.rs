@@ -92,16 +92,17 @@ pub struct WorkloadTemplate {
 }
 
 impl WorkloadTemplate {
-    /// Most documents that one operation inserts; an operation that changes one may insert one.
-    pub fn largest_insert(&self) -> u32 {
-        let steps = self.operations.iter().map(|operation| {
-            let inserts = operation.steps.iter().map(|step| match &step.kind {
-                OperationKind::Insert(count) => *count,
-                OperationKind::Action(_) => 1,
-            });
-            inserts.sum::<u32>()
-        });
-        steps.max().unwrap_or(0)
+    /// Documents that one of each operation can insert, by the operation's name.
+    pub fn inserts(&self) -> impl Iterator<Item = (&str, u64)> {
+        let inserts = |step: &OperationStep| match &step.kind {
+            OperationKind::Insert(count) => u64::from(*count),
+            OperationKind::Action(action) => match &**action {
+                Action::Update { upsert, .. } | Action::FindAndModify { upsert, .. } => u64::from(*upsert),
+                _ => 0,
+            },
+        };
+        let of = move |one: &TemplateOperation| one.steps.iter().map(inserts).sum::<u64>();
+        self.operations.iter().map(move |one| (one.name.as_str(), of(one)))
     }
 
     /// Fields of a collection that operations change, by the first part of their names; an empty name is all of them.
