@@ -27,12 +27,15 @@ pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
     }
     // Requests of an operation in a file of one's own: `pay.commit` beside `pay`.
     let of_whole = |whole: &str| name.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'));
-    // Operations beside the mix, and their steps.
-    let is_beside = name.split('.').nth(1).is_some_and(|part| [OWN, WAIT].contains(&part));
     !DERIVED.contains(&name)
-        && !is_beside
+        && !is_beside(name)
         && !name.starts_with(TRANSACTIONAL)
         && !names.iter().any(|one| of_whole(one.as_ref()))
+}
+
+/// Returns whether a metric is of an operation beside the mix, or of a step of one: in no total.
+pub fn is_beside(name: &str) -> bool {
+    name.split('.').nth(1).is_some_and(|part| [OWN, WAIT].contains(&part))
 }
 
 #[cfg(test)]

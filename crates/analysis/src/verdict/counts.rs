@@ -2,6 +2,7 @@
 
 use super::checks::CheckFinding;
 use super::evidence::Evidence;
+use dyno_rundir::is_beside;
 use dyno_rundir::schema::Trust;
 use dyno_types::Outcome;
 use dyno_types::units::{Rate, Thousands};
@@ -154,14 +155,59 @@ pub(super) fn check_reconnects(e: &Evidence<'_>) -> CheckFinding {
     })
 }
 
+/// Operations beside the mix that failed: they are in no total, so no other check has them.
+pub(super) fn check_beside(e: &Evidence<'_>) -> CheckFinding {
+    let apart = [Outcome::Ok, Outcome::NotFound, Outcome::Aborted];
+    let failed = |(name, counts): &(&str, &[u64; Outcome::COUNT])| {
+        let all: u64 = counts.iter().sum();
+        let kinds = Outcome::ALL.into_iter().filter(|outcome| !apart.contains(outcome));
+        let worst = kinds.clone().max_by_key(|outcome| counts[*outcome as usize])?;
+        let failed: u64 = kinds.map(|outcome| counts[outcome as usize]).sum();
+        let share = failed as f64 / all.max(1) as f64;
+        (failed > 0).then(|| {
+            (
+                share,
+                format!(
+                    "{} of {} of {name} failed, most as {}",
+                    Thousands(failed),
+                    Thousands(all),
+                    worst.name()
+                ),
+            )
+        })
+    };
+    let beside: Vec<(&str, &[u64; Outcome::COUNT])> =
+        named_outcomes(e).filter(|(name, _)| is_beside(name)).collect();
+    let found: Vec<(f64, String)> = beside.iter().filter_map(failed).collect();
+    let worst = found.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let text = format!(
+        "of the operations beside the mix {}: what the others were measured with is not what was asked for",
+        worst.1
+    );
+    Some((if worst.0 > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Outcomes by the names of their metrics, as far as these are known.
+fn named_outcomes<'a>(e: &'a Evidence<'_>) -> impl Iterator<Item = (&'a str, &'a [u64; Outcome::COUNT])> {
+    e.observations.mix.iter().map(|(name, _)| name.as_str()).zip(&e.totals.outcomes)
+}
+
 /// Steps of transactions that have found nothing and have not failed them: a few race with other users, many mean other data.
 pub(super) fn check_not_found(e: &Evidence<'_>) -> CheckFinding {
     let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
-    let all: u64 = e.totals.outcomes.iter().flatten().sum();
-    // A step that has failed its operation counts as the step and as the whole, and the check of errors has it.
-    let asked = e.totals.outcomes.iter().enumerate();
-    let counted = asked.filter(|(metric, _)| !e.observations.accepted_misses.contains(metric));
-    let missed = counted.map(|(_, own)| missed(own)).sum::<u64>().saturating_sub(2 * missed(&e.totals.ended));
+    let name = |metric: usize| e.observations.mix.get(metric).map_or("", |(name, _)| name.as_str());
+    let counted = || e.totals.outcomes.iter().enumerate().filter(|(metric, _)| !is_beside(name(*metric)));
+    let all: u64 = counted().flat_map(|(_, own)| own).sum();
+    // An operation that has found nothing has failed, and the check of errors has it; so has that step of it.
+    let has_steps = |whole: &str| {
+        let of_whole = |name: &str| name.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'));
+        !whole.is_empty() && e.observations.mix.iter().any(|(name, _)| of_whole(name))
+    };
+    let wholes: u64 =
+        counted().filter(|(metric, _)| has_steps(name(*metric))).map(|(_, own)| missed(own)).sum();
+    let asked = counted().filter(|(metric, _)| !e.observations.accepted_misses.contains(metric));
+    let missed =
+        asked.map(|(_, own)| missed(own)).sum::<u64>().saturating_sub(missed(&e.totals.ended) + wholes);
     let share = missed as f64 / all.max(1) as f64;
     (share > 0.05).then(|| {
         let share = share * 100.0;

@@ -238,16 +238,47 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
     // A miss that fails its operation counts as the step and as the whole, and is a failure.
     let failed = |operations: u64, missed: u64| {
         let mut case = Case::usual_case().ended(Outcome::NotFound, operations);
-        case.totals.outcomes[0][Outcome::Ok as usize] -= missed;
-        case.totals.outcomes[0][Outcome::NotFound as usize] += missed;
+        case.observations.mix = ["pay", "pay.get"].map(|name| (name.to_owned(), f64::NAN)).to_vec();
+        case.totals.outcomes[0][Outcome::Ok as usize] -= operations;
+        case.totals.outcomes[0][Outcome::NotFound as usize] += operations;
+        case.totals.outcomes.push([0; Outcome::COUNT]);
+        case.totals.outcomes[1][Outcome::NotFound as usize] = operations + missed;
         case.check_trust("found")
     };
-    assert_eq!([failed(500, 2_000), failed(500, 2_001), failed(500, 0)], [None, SUSPECT, None]);
+    // 0.05 x (20,000 + 500 + m) = m.
+    assert_eq!([failed(500, 1_078), failed(500, 1_079), failed(500, 0)], [None, SUSPECT, None]);
+    // So is one of a single request, which counts once; one beside the mix is expected to wait in vain.
+    let plain = |name: &str, ended: u64| {
+        let mut case = Case::usual_case().ended(Outcome::NotFound, ended);
+        case.observations.mix = vec![(name.to_owned(), f64::NAN)];
+        case.totals.outcomes[0][Outcome::NotFound as usize] += 5_000;
+        case.check_trust("found")
+    };
+    assert_eq!([plain("get", 5_000), plain("poll.own", 0), plain("get", 0)], [None, None, SUSPECT]);
     let mut case = Case::usual_case();
     case.totals.outcomes[0][Outcome::Ok as usize] -= 5_000;
     case.totals.outcomes[0][Outcome::NotFound as usize] += 5_000;
     let text = case.reason_text("found").unwrap();
     assert!(text.starts_with("5,000 requests within transactions (25.0 %) found nothing"), "{text}");
+}
+
+#[test]
+fn failures_beside_the_mix_are_suspect_and_above_a_twentieth_invalid() {
+    let beside = |name: &str, outcome: Outcome, count: u64| {
+        let mut case = Case::usual_case();
+        case.observations.mix = ["READ", name].map(|name| (name.to_owned(), f64::NAN)).to_vec();
+        case.totals.outcomes.push([0; Outcome::COUNT]);
+        case.totals.outcomes[1][Outcome::Ok as usize] = 100 - count;
+        case.totals.outcomes[1][outcome as usize] = count;
+        case.check_trust("beside")
+    };
+    let of = |count| beside("poll.own", Outcome::Mismatch, count);
+    assert_eq!([of(0), of(1), of(5), of(6)], [None, SUSPECT, SUSPECT, INVALID]);
+    assert_eq!(beside("work.wait", Outcome::Dropped, 50), INVALID);
+    // It waited when the run ended, or found nothing; and what is in the totals has checks of its own.
+    assert_eq!(beside("work.wait", Outcome::Aborted, 50), None);
+    assert_eq!(beside("poll.own", Outcome::NotFound, 50), None);
+    assert_eq!(beside("poll.later", Outcome::Mismatch, 50), None);
 }
 
 #[test]

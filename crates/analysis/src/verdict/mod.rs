@@ -39,6 +39,7 @@ pub fn judge_run(e: &Evidence<'_>) -> Verdict {
         checks.record_check("protocol", EVERY, counts::check_protocol(e));
         checks.record_check("reconnects", TAIL, counts::check_reconnects(e));
     }
+    checks.record_check("beside", EVERY, counts::check_beside(e));
     checks.record_check("found", EVERY, counts::check_not_found(e));
     checks.record_check("drops", EVERY, counts::check_drops(e));
     if e.phase.client.connected.is_some() {
