@@ -244,6 +244,7 @@ scripts:
 commands:
   allow: {{ script: count, keys: [total], args: [1], expect: {{ type: integer }} }}
   twice: {{ script: lib, function: twice, keys: [two], expect: {{ type: integer }} }}
+  both: {{ weight: 0.1, mode: multi, steps: [{{ script: count, keys: [multi], args: [1] }}, {{ command: INCR beside }}] }}
   lose: {{ weight: 0.05, command: SCRIPT FLUSH }}
 "
     );
@@ -254,6 +255,9 @@ commands:
     assert_eq!(outcome(phase(&summary, "measure"), "ok"), 2_048);
     assert_eq!(server.cli(&["GET", "total"]), ended(&summary, "allow", "ok").to_string());
     assert_eq!(server.cli(&["GET", "two"]), (2 * ended(&summary, "twice", "ok")).to_string());
+    for key in ["multi", "beside"] {
+        assert_eq!(server.cli(&["GET", key]), ended(&summary, "both", "ok").to_string());
+    }
     assert!(calls(&server, "eval") > 0 && calls(&server, "evalsha") > 900);
 }
 

@@ -8,7 +8,6 @@ use super::state::RedisDriver;
 use dyno_db::command_traffic::command_words;
 use dyno_types::command::{KeptReply, ReplyKind, Traffic};
 use dyno_types::{Outcome, Request};
-use std::io::Write;
 
 impl RedisDriver {
     fn template(&self, request: &Request) -> &CompiledTemplate {
@@ -49,10 +48,12 @@ impl RedisDriver {
     /// Appends a command of a command request.
     pub(super) fn put_own(&mut self, x: &mut RedisExchange, command: u32, out: &mut Vec<u8>) {
         let request = &x.request;
-        let own = &self.commands[usize::from(request.shape)].commands[command as usize];
+        let template = &self.commands[usize::from(request.shape)];
+        let own = &template.commands[command as usize];
         let before = out.len();
+        // That a server has lost a script is said by EXEC, too late to send it again.
         let pieces = match &own.script {
-            Some(whole) if std::mem::take(&mut x.sends_script) => whole,
+            Some(whole) if template.atomic.is_some() || std::mem::take(&mut x.sends_script) => whole,
             _ => &own.pieces,
         };
         for piece in pieces {
@@ -214,9 +215,8 @@ impl RedisDriver {
         if look.expect.is_empty() {
             return true;
         }
-        let mut value = Vec::new();
-        let (kind, length) = describe(reply, 0, &mut value);
-        match look.expect.mismatch(kind, &value, length) {
+        let (kind, value, length) = describe(reply, 0);
+        match look.expect.mismatch(kind, value, length) {
             None => true,
             Some(why) => {
                 let form = &self.content.commands()[usize::from(x.request.shape)].commands[command as usize];
@@ -240,30 +240,28 @@ fn all_nil(head: Token<'_>, input: &[u8], mut at: usize) -> Result<bool, NotResp
     Ok(true)
 }
 
-/// Kind and length of the whole reply at `at`; its bytes are appended where it is no array.
-fn describe(reply: &[u8], at: usize, value: &mut Vec<u8>) -> (ReplyKind, u64) {
+/// Kind, bytes and length of the whole reply at `at`; an array has elements and no bytes.
+fn describe(reply: &[u8], at: usize) -> (ReplyKind, &[u8], u64) {
     let (kind, text) = match read_token(reply, at) {
         Ok(Some((Token::Simple(text), _))) => (ReplyKind::Status, text),
         Ok(Some((Token::Bulk(text) | Token::Error(text), _))) => (ReplyKind::Text, text),
-        Ok(Some((Token::Int(number), _))) => {
-            // Writing to a vector cannot fail.
-            drop(write!(value, "{number}"));
-            return (ReplyKind::Integer, value.len() as u64);
+        // Between the sign of its kind and the end of the line.
+        Ok(Some((Token::Int(_), next))) => (ReplyKind::Integer, &reply[at + 1..next - 2]),
+        Ok(Some((Token::Array(count) | Token::Push(count), _))) => {
+            return (ReplyKind::Array, b"", count as u64);
         }
-        Ok(Some((Token::Array(count) | Token::Push(count), _))) => return (ReplyKind::Array, count as u64),
-        Ok(Some((Token::Map(count), _))) => return (ReplyKind::Array, 2 * count as u64),
+        Ok(Some((Token::Map(count), _))) => return (ReplyKind::Array, b"", 2 * count as u64),
         Ok(Some((Token::Attribute(count), next))) => {
             // What it is about comes behind it.
             let mut next = next;
             for _ in 0..2 * count {
                 next = skip_reply(reply, next).ok().flatten().unwrap_or(reply.len());
             }
-            return describe(reply, next, value);
+            return describe(reply, next);
         }
-        _ => return (ReplyKind::Nil, 0),
+        _ => return (ReplyKind::Nil, b"", 0),
     };
-    value.extend_from_slice(text);
-    (kind, text.len() as u64)
+    (kind, text, text.len() as u64)
 }
 
 /// Keeps the part of a reply that a path leads to; empty where there is none.
@@ -285,7 +283,7 @@ fn keep(kept: &KeptReply, reply: &[u8], out: &mut Vec<u8>) {
         }
         at = next;
     }
-    describe(reply, at, out);
+    out.extend_from_slice(describe(reply, at).1);
 }
 
 #[cfg(test)]
@@ -319,9 +317,8 @@ mod tests {
     #[test]
     fn replies_are_described_alike_in_both_versions() {
         let shown = |reply: &[u8]| {
-            let mut value = Vec::new();
-            let (kind, length) = describe(reply, 0, &mut value);
-            (kind, String::from_utf8(value).unwrap(), length)
+            let (kind, value, length) = describe(reply, 0);
+            (kind, String::from_utf8_lossy(value).into_owned(), length)
         };
         assert_eq!(shown(b"+OK\r\n"), (ReplyKind::Status, "OK".into(), 2));
         assert_eq!(shown(b"*-1\r\n"), (ReplyKind::Nil, "".into(), 0));

@@ -5,7 +5,7 @@ use crate::keys::push_decimal;
 use crate::permute::Permutation;
 use crate::template::{AddressableDocuments, NumberDistribution, TextContext, TextSource};
 use dyno_types::command::{CommandArgument, CommandFacts, CommandForm, CommandTemplate};
-use dyno_types::rng::{self, Purpose, Stream};
+use dyno_types::rng::{self, Keyed, Purpose, Stream};
 use dyno_types::{Content, Request, Verb};
 use std::sync::Arc;
 
@@ -113,38 +113,43 @@ impl MixContent {
     /// `key` is the number of the key that it loads, or any number.
     pub fn sample_request(&self, number: usize, key: u64) -> (Request, u32) {
         let mut left = number;
-        let request = |shape: usize, collection: u32| Request {
+        let request = |shape: usize, collection: u32, seed: u64| Request {
             verb: Verb::Command,
             shape: shape as u16,
             collection,
             key,
             limit: key as u32,
-            seed: rng::draw_at(self.mix.seed, key, Purpose::Key),
+            seed,
             ..Request::default()
         };
+        let seed = rng::draw_at(self.mix.seed, key, Purpose::Key);
         for (shape, (template, place)) in self.templates.iter().zip(&self.places).enumerate() {
             let own = template.commands.len() - 2 * usize::from(template.atomic);
             if left < own {
-                let collection = match place {
-                    Place::Load(item) => self.mix.load[*item].each.map_or(0, |space| space as u32 + 1),
-                    Place::Operation(..) => 0,
+                let (collection, seed) = match place {
+                    Place::Load(item) => match self.mix.load[*item].each {
+                        Some(space) => (space as u32 + 1, load_seed(&self.mix, *item, key)),
+                        None => (0, seed),
+                    },
+                    Place::Operation(..) => (0, seed),
                 };
-                return (request(shape, collection), (left + usize::from(template.atomic)) as u32);
+                return (request(shape, collection, seed), (left + usize::from(template.atomic)) as u32);
             }
             left -= own;
         }
-        (request(0, 0), 0)
+        (request(0, 0, seed), 0)
     }
 
     /// The words of a request's command. Earlier replies that it uses are `0`.
     pub fn words_of(&self, request: &Request, command: u32) -> Vec<Vec<u8>> {
-        let replies = vec![b"0".to_vec(); usize::from(u8::MAX)];
         let form = &self.templates[usize::from(request.shape)].commands[command as usize];
         let word = |(number, argument): (u16, &CommandArgument)| match argument {
             CommandArgument::Literal(bytes) => bytes.clone(),
             _ => {
                 let mut out = Vec::new();
-                self.argument_after(request, command, number, &replies, &mut out);
+                let (step, at) = self.step(request, command);
+                let own = at << 48 | u64::from(number) << 16;
+                self.render(request, (&step.arguments[usize::from(number)], own), None, &mut out);
                 out
             }
         };
@@ -173,7 +178,7 @@ impl MixContent {
         &self,
         request: &Request,
         (text, number): (&ArgumentText, u64),
-        replies: &[Vec<u8>],
+        replies: Option<&[Vec<u8>]>,
         out: &mut Vec<u8>,
     ) {
         for (at, part) in (0..).zip(text) {
@@ -197,12 +202,24 @@ impl MixContent {
                     }
                 }
                 TextPart::Reply(kept) => {
-                    out.extend_from_slice(replies.get(usize::from(*kept)).map_or(&[], Vec::as_slice));
+                    let kept = usize::from(*kept);
+                    let reply = replies.map(|replies| replies.get(kept).map_or(&[][..], Vec::as_slice));
+                    out.extend_from_slice(reply.unwrap_or(b"0"));
                 }
                 TextPart::User => push_decimal(u64::from(request.collection), out),
             }
         }
     }
+}
+
+/// Index of the first request of an item of the load.
+pub(super) fn load_first(mix: &CommandMix, item: usize) -> u64 {
+    mix.load[..item].iter().filter_map(|one| one.each).map(|space| mix.keys[space].count).sum()
+}
+
+/// The seed of what an item of the load draws for a key.
+fn load_seed(mix: &CommandMix, item: usize, key: u64) -> u64 {
+    Keyed::new(mix.seed, Purpose::Value).draw_keyed(load_first(mix, item) + key)
 }
 
 fn bare(name: &str) -> CommandForm {
@@ -334,6 +351,6 @@ impl Content for MixContent {
     ) {
         let (step, number) = self.step(request, command);
         let own = number << 48 | u64::from(argument) << 16;
-        self.render(request, (&step.arguments[usize::from(argument)], own), replies, out);
+        self.render(request, (&step.arguments[usize::from(argument)], own), Some(replies), out);
     }
 }

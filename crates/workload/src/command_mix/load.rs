@@ -1,7 +1,7 @@
 //! The load: a command for each key of a key space.
 
-use super::config::CommandMix;
-use super::content::{MixContent, Place};
+use super::config::{CommandMix, LoadItem};
+use super::content::{MixContent, Place, load_first};
 use crate::{Draw, Frontier, Hooks, Workload};
 use dyno_types::command::CommandFacts;
 use dyno_types::rng::{Keyed, Purpose};
@@ -23,13 +23,9 @@ pub struct MixLoad {
 impl MixLoad {
     /// Of a checked mix; `facts` as [`MixContent::new`] takes them.
     pub fn new(mix: &Arc<CommandMix>, facts: &[CommandFacts]) -> Self {
-        let (mut items, mut count) = (Vec::new(), 0);
-        for (number, item) in mix.load.iter().enumerate() {
-            if let Some(space) = item.each {
-                items.push((count, number, space));
-                count += mix.keys[space].count;
-            }
-        }
+        let item = |(number, item): (usize, &LoadItem)| Some((load_first(mix, number), number, item.each?));
+        let items = mix.load.iter().enumerate().filter_map(item).collect();
+        let count = load_first(mix, mix.load.len());
         MixLoad {
             metrics: vec!["LOAD".into()],
             content: Arc::new(MixContent::new(mix, facts)),

@@ -117,6 +117,29 @@ fn keys_are_those_of_the_key_space() {
 }
 
 #[test]
+fn keys_of_the_load_are_looked_for_as_they_were_sent() {
+    let other = AddressableDocuments { collection: 1, spread: NumberDistribution::Uniform };
+    let drawn = vec![value(ValueTemplate::Key(other))];
+    let mut mix = mix();
+    mix.keys.push(NamedKeys { name: "others".into(), first: 1_000, ..users(50) });
+    mix.load.push(LoadItem { each: Some(0), step: step(vec![literal("SADD"), drawn, vec![key()]]) });
+    let mix = Arc::new(mix);
+    let (load, content) = (MixLoad::new(&mix, &[]), MixContent::new(&mix, &[]));
+    assert_eq!(load.count_commands(), 200);
+    for (item, first) in [(4, 0), (5, 100)] {
+        for number in 0..100 {
+            let sent = load.request(first + number, &Frontier::new(0));
+            let (looked_for, command) = content.sample_request(item, number);
+            assert_eq!(
+                content.words_of(&looked_for, command),
+                content.words_of(&sent, 0),
+                "{item}: {number}"
+            );
+        }
+    }
+}
+
+#[test]
 fn steps_follow_each_other_as_their_conditions_say() {
     let run = run(&mix());
     let index = (0..).find(|index| run.draw(*index).kind == 1).unwrap();
