@@ -1,0 +1,178 @@
+//! One command of a recording.
+
+use dyno_types::command::ReplyKind;
+
+/// Longest value that is kept as it is by default, bytes.
+pub const VALUE_LIMIT: usize = 64 << 10;
+
+/// A value that was too long to be kept: what is needed to make one like it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongValue {
+    /// Its length, bytes.
+    pub length: u64,
+    /// A hash of its bytes: equal values are made equal.
+    pub hash: u64,
+    /// The size to which its first 64 KiB are compressed, in hundredths of them.
+    pub compressed: u8,
+}
+
+impl LongValue {
+    /// Of a value.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        // FNV-1a by eight bytes at a time: it tells values apart, and keeps no secrets.
+        let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+        let mut eights = bytes.chunks_exact(8);
+        let mut hash = 0xcbf2_9ce4_8422_2325;
+        for eight in &mut eights {
+            hash = step(hash, u64::from_le_bytes(eight.try_into().unwrap_or_default()));
+        }
+        hash = eights.remainder().iter().fold(hash, |hash, byte| step(hash, u64::from(*byte)));
+        let sample = &bytes[..bytes.len().min(VALUE_LIMIT)];
+        let packed = zstd::bulk::compress(sample, 1).map_or(sample.len(), |packed| packed.len());
+        let compressed = (packed * 100 / sample.len().max(1)).min(100) as u8;
+        LongValue { length: bytes.len() as u64, hash, compressed }
+    }
+}
+
+/// The words of a command, end to end: its name and its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    /// Words that were too long to be kept, by their numbers: nothing of them is in `bytes`.
+    long: Vec<(u32, LongValue)>,
+}
+
+impl Arguments {
+    /// Of words.
+    pub fn from_words<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Self {
+        let mut all = Arguments::default();
+        words.into_iter().for_each(|word| all.push_word(word.as_ref()));
+        all
+    }
+
+    /// Forgets all words, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.long.clear();
+    }
+
+    /// Appends a word as it is.
+    pub fn push_word(&mut self, word: &[u8]) {
+        self.bytes.extend_from_slice(word);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Appends a word that is not kept.
+    pub fn push_long(&mut self, value: LongValue) {
+        self.long.push((self.ends.len() as u32, value));
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Appends a word, which is kept as it is where it has at most `limit` bytes.
+    pub fn push_limited(&mut self, word: &[u8], limit: usize) {
+        if word.len() > limit { self.push_long(LongValue::of_bytes(word)) } else { self.push_word(word) }
+    }
+
+    /// Number of words.
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Word number `number`; nothing of one that is not kept.
+    pub fn word(&self, number: usize) -> &[u8] {
+        let from = if number == 0 { 0 } else { self.ends[number - 1] as usize };
+        &self.bytes[from..self.ends[number] as usize]
+    }
+
+    /// What is known of word number `number`, where it is not kept.
+    pub fn long_value(&self, number: usize) -> Option<LongValue> {
+        self.long.iter().find(|(at, _)| *at as usize == number).map(|(_, value)| *value)
+    }
+
+    /// All words, with nothing of those that are not kept.
+    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.count()).map(|number| self.word(number))
+    }
+
+    /// The command's name in capitals.
+    pub fn command_name(&self) -> String {
+        let name = if self.is_empty() { &[] } else { self.word(0) };
+        String::from_utf8_lossy(name).to_uppercase()
+    }
+
+    /// Returns whether the command has this name, in whatever letters.
+    pub fn is_named(&self, name: &str) -> bool {
+        !self.is_empty() && self.word(0).eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Length of all words, bytes.
+    pub fn length(&self) -> u64 {
+        self.bytes.len() as u64 + self.long.iter().map(|(_, value)| value.length).sum::<u64>()
+    }
+}
+
+/// Kind of a recorded reply, the same in all versions of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordedKind {
+    /// What is no error.
+    Reply(ReplyKind),
+    /// An error.
+    Error,
+}
+
+/// The reply to a command, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedReply {
+    /// Its kind.
+    pub kind: RecordedKind,
+    /// Length of a text in bytes; elements of an array, a set or a map (two of each pair); 0 of anything else.
+    pub size: u64,
+    /// The class of an error: its first word, such as `WRONGTYPE`; empty otherwise.
+    pub error: String,
+    /// Time from the command's last byte to the reply's last byte at the recording point, nanoseconds; `None` where the source
+    /// has no times of replies.
+    pub after_ns: Option<u64>,
+}
+
+/// A command that was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// When its last byte passed the recording point, from the recording's begin on, nanoseconds.
+    pub at_ns: u64,
+    /// Number of its connection, from 0 on.
+    pub connection: u32,
+    /// Its words.
+    pub arguments: Arguments,
+    /// True if it was sent before the reply to the command before it on its connection had come. False where that is unknown.
+    pub overlaps: bool,
+    /// True if it was never sent in the recorded time: it brings a connection that began earlier into the state in which it was
+    /// (`SELECT`).
+    pub implied: bool,
+    /// Its reply; `None` where none was recorded.
+    pub reply: Option<RecordedReply>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_end_to_end() {
+        let mut all = Arguments::from_words(["set", "", "ü"]);
+        let long = LongValue { length: 70_000, hash: 7, compressed: 40 };
+        all.push_long(long);
+        all.push_word(b"EX");
+        let words: Vec<&[u8]> = all.words().collect();
+        assert_eq!(words, [b"set".as_slice(), b"", "ü".as_bytes(), b"", b"EX"]);
+        assert_eq!((all.long_value(3), all.long_value(1)), (Some(long), None));
+        assert_eq!((all.command_name().as_str(), all.is_named("SET"), all.count()), ("SET", true, 5));
+        assert_eq!(all.length(), 3 + 2 + 70_000 + 2);
+    }
+}

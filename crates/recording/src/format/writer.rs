@@ -1,0 +1,175 @@
+//! Writes a recording as it comes.
+
+use super::codec::{put_entry, put_late};
+use super::{BLOCK_BYTES, END_MAGIC, MAGIC, RecordingError, RecordingHeader, RecordingTotals};
+use crate::credentials::{Credentials, of_redis};
+use crate::entry::{Entry, RecordedReply};
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::CParameter;
+
+/// Level of compression: one core packs some hundred megabytes a second.
+const LEVEL: i32 = 1;
+
+/// A recording that is being written. Without [`RecordingWriter::finish`] it has no end, as if it had been cut off.
+pub struct RecordingWriter<W: Write> {
+    out: W,
+    block: Vec<u8>,
+    packed: Vec<u8>,
+    records: u32,
+    before_ns: u64,
+    compressor: Compressor<'static>,
+    totals: RecordingTotals,
+    is_redis: bool,
+    /// Names of commands are counted under the number of their place here, not under a new text each.
+    name: String,
+}
+
+impl RecordingWriter<BufWriter<File>> {
+    /// A new file, which only its owner can read.
+    ///
+    /// # Errors
+    /// The file is there already, or cannot be made.
+    pub fn create_file(path: &Path, header: &RecordingHeader) -> Result<Self, RecordingError> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        RecordingWriter::new(BufWriter::with_capacity(BLOCK_BYTES, file), header)
+    }
+}
+
+impl<W: Write> RecordingWriter<W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// The header cannot be written.
+    pub fn new(mut out: W, header: &RecordingHeader) -> Result<Self, RecordingError> {
+        let text = serde_json::to_vec(header).map_err(std::io::Error::other)?;
+        out.write_all(MAGIC)?;
+        out.write_all(&(text.len() as u32).to_le_bytes())?;
+        out.write_all(&text)?;
+        let mut compressor = Compressor::new(LEVEL)?;
+        compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+        Ok(RecordingWriter {
+            out,
+            block: Vec::with_capacity(BLOCK_BYTES * 2),
+            packed: Vec::new(),
+            records: 0,
+            before_ns: 0,
+            compressor,
+            totals: RecordingTotals::default(),
+            is_redis: header.protocol == "redis",
+            name: String::new(),
+        })
+    }
+
+    /// Appends a command, and returns its number: commands come in the order of their times. Credentials are taken out of it;
+    /// `None` if nothing of it may be kept.
+    ///
+    /// # Errors
+    /// A full block cannot be written.
+    pub fn push_entry(&mut self, entry: &Entry) -> Result<Option<u64>, RecordingError> {
+        let found = if self.is_redis { of_redis(&entry.arguments) } else { Credentials::None };
+        let cleaned;
+        let entry = match found {
+            Credentials::None => entry,
+            Credentials::Without(arguments) => {
+                self.leave_out("credentials within a command", 1);
+                cleaned = Entry { arguments, reply: entry.reply.clone(), ..*entry };
+                &cleaned
+            }
+            Credentials::LeftOut => {
+                self.leave_out("credentials", 1);
+                return Ok(None);
+            }
+        };
+        put_entry(entry, self.before_ns, &mut self.block);
+        self.before_ns = entry.at_ns;
+        self.count_entry(entry);
+        self.close_full_block()?;
+        Ok(Some(self.totals.commands - 1))
+    }
+
+    fn count_entry(&mut self, entry: &Entry) {
+        self.records += 1;
+        let totals = &mut self.totals;
+        totals.commands += 1;
+        totals.length_ns = totals.length_ns.max(entry.at_ns);
+        totals.connections = totals.connections.max(u64::from(entry.connection) + 1);
+        totals.replies += u64::from(entry.reply.is_some());
+        totals.bytes += entry.arguments.length();
+        self.name.clear();
+        if !entry.arguments.is_empty() {
+            let capitals = entry.arguments.word(0).iter().map(|byte| byte.to_ascii_uppercase() as char);
+            self.name.extend(capitals);
+        }
+        match totals.by_name.get_mut(&self.name) {
+            Some(count) => *count += 1,
+            None => drop(totals.by_name.insert(self.name.clone(), 1)),
+        }
+    }
+
+    /// Appends the reply to command `number`, which was appended without one.
+    ///
+    /// # Errors
+    /// A full block cannot be written.
+    pub fn push_late_reply(&mut self, number: u64, reply: &RecordedReply) -> Result<(), RecordingError> {
+        debug_assert!(number < self.totals.commands, "a reply comes after its command");
+        put_late(number, reply, &mut self.block);
+        self.records += 1;
+        self.totals.replies += 1;
+        self.close_full_block()
+    }
+
+    /// Counts what was seen and cannot be recorded, by its reason.
+    pub fn leave_out(&mut self, reason: &str, count: u64) {
+        if count > 0 {
+            *self.totals.left_out.entry(reason.to_owned()).or_default() += count;
+        }
+    }
+
+    /// Counts so far.
+    pub fn totals_so_far(&self) -> &RecordingTotals {
+        &self.totals
+    }
+
+    fn close_full_block(&mut self) -> Result<(), RecordingError> {
+        if self.block.len() >= BLOCK_BYTES { self.close_block() } else { Ok(()) }
+    }
+
+    /// Writes what is there, so that it outlives this process.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn close_block(&mut self) -> Result<(), RecordingError> {
+        if self.records == 0 {
+            return Ok(());
+        }
+        self.packed.clear();
+        self.packed.reserve(zstd::zstd_safe::compress_bound(self.block.len()));
+        let length = self.compressor.compress_to_buffer(&self.block, &mut self.packed)?;
+        for number in [length as u32, self.block.len() as u32, self.records] {
+            self.out.write_all(&number.to_le_bytes())?;
+        }
+        self.out.write_all(&self.packed)?;
+        self.block.clear();
+        (self.records, self.before_ns) = (0, 0);
+        Ok(())
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// The rest cannot be written.
+    pub fn finish(mut self) -> Result<RecordingTotals, RecordingError> {
+        self.close_block()?;
+        let text = serde_json::to_vec(&self.totals).map_err(std::io::Error::other)?;
+        self.out.write_all(&0u32.to_le_bytes())?;
+        self.out.write_all(&text)?;
+        self.out.write_all(&(text.len() as u32).to_le_bytes())?;
+        self.out.write_all(END_MAGIC)?;
+        self.out.flush()?;
+        Ok(self.totals)
+    }
+}

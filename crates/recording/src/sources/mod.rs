@@ -1,0 +1,54 @@
+//! What recordings are made of: files of other programs, captures, and traffic through a proxy.
+
+pub mod monitor;
+
+use crate::format::{RecordingError, RecordingHeader, RecordingWriter};
+use std::io::Write;
+
+/// Why a source cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The recording cannot be written.
+    #[error("the recording cannot be written: {0}")]
+    Recording(#[from] RecordingError),
+    /// It has nothing of what is looked for.
+    #[error("it has no {0}")]
+    Nothing(&'static str),
+    /// It is what is looked for, but cannot be read by dyno.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// Begins recordings, once their header is known.
+type Begin<'a, W> = Box<dyn FnMut(&RecordingHeader) -> Result<RecordingWriter<W>, RecordingError> + 'a>;
+
+/// A recording that begins with the first command that a source finds.
+pub struct NewRecording<'a, W: Write> {
+    /// Longest value that is kept as it is, bytes.
+    pub value_limit: usize,
+    begin: Begin<'a, W>,
+}
+
+impl<'a, W: Write> NewRecording<'a, W> {
+    /// `begin` makes the file.
+    pub fn new(
+        value_limit: usize,
+        begin: impl FnMut(&RecordingHeader) -> Result<RecordingWriter<W>, RecordingError> + 'a,
+    ) -> Self {
+        NewRecording { value_limit, begin: Box::new(begin) }
+    }
+
+    /// Begins it.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn begin(&mut self, header: &RecordingHeader) -> Result<RecordingWriter<W>, RecordingError> {
+        (self.begin)(header)
+    }
+}
+
+#[cfg(test)]
+mod tests;
