@@ -312,10 +312,10 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
     // On a busy host the client is late by itself, beside the server's fault.
     let right = match side {
         Side::Client => has(of_the_client) && !has(&OF_THE_SERVER),
-        // A server that is only slow now and then has slow response times, and a valid run.
+        // A server that is only slow now and then has slow response times, and a valid run but for what the host is late.
         Side::Server => {
             let slow = matches!(fault, Fault::Stops(_, ..300) | Fault::Way(_));
-            ((slow && !has(&OF_THE_CLIENT))
+            (slow
                 || has(&OF_THE_SERVER)
                 || has(&BESIDE)
                 || has(&["neighbours", "steal"]))
