@@ -106,6 +106,7 @@ pub fn summarise_phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -
         monitor: None,
         hosts: Vec::new(),
         collections: None,
+        replay: None,
     }
 }
 

@@ -40,6 +40,12 @@ pub enum CliCommand {
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(crate::report::ReportArgs),
+    /// Make a recording of traffic: from the output of MONITOR, an append-only file or a capture
+    Record(crate::record::RecordArgs),
+    /// Send recorded traffic once more, and compare the replies with those of then
+    Replay(Box<crate::record::ReplayArgs>),
+    /// Make a workload that behaves like a recording, and says how well it fits
+    Learn(crate::record::LearnArgs),
     /// Explain what the maximum is, how sure that is, what limits it, and whether the laws hold
     Explain(crate::explain::ExplainArgs),
     /// Is B better than A? Runs, experiments cell by cell, or the levels of a factor, with intervals and a verdict

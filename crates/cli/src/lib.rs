@@ -19,6 +19,7 @@ mod log;
 mod merge;
 mod options;
 mod price;
+mod record;
 mod report;
 mod run;
 mod sample;
@@ -93,6 +94,9 @@ pub fn main() -> ExitCode {
     let (_, typed) = matches.subcommand().unwrap_or(("", &matches));
     let ended = match cli.command {
         args::CliCommand::Run(options) => run::run(&options),
+        args::CliCommand::Record(options) => record::record(&options),
+        args::CliCommand::Replay(options) => record::replay(&options),
+        args::CliCommand::Learn(options) => record::learn(&options),
         args::CliCommand::Report(options) => report::report(&options),
         args::CliCommand::Compare(options) => compare::compare(&options),
         args::CliCommand::Explain(options) => explain::explain(&options),

@@ -143,6 +143,24 @@ quantity!(
     "a number, such as 0.02 or 2%"
 );
 
+quantity!(
+    /// How many times as fast as recorded; infinite: as fast as the server answers.
+    ReplaySpeed(f64),
+    parse_speed,
+    |speed| if speed.is_finite() { speed.to_string() } else { "max".into() },
+    "times",
+    "a number above 0 such as 2 or 0.5, or max"
+);
+
+fn parse_speed(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if text == "max" {
+        return Some(f64::INFINITY);
+    }
+    let speed: f64 = text.strip_suffix(['x', 'X']).unwrap_or(text).parse().ok()?;
+    (speed > 0.0 && speed.is_finite()).then_some(speed)
+}
+
 /// Reads a [`Count`] into a field that is a plain number.
 pub(crate) fn read_count<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     let Count(n) = Count::deserialize(deserializer)?;
@@ -223,6 +241,13 @@ mod tests {
         assert_eq!(serde_json::from_value::<PerSecond>(0.5.into()).unwrap(), PerSecond(0.5));
         assert_eq!(serde_json::from_value::<Span>(30.into()).unwrap(), Span(30_000_000_000));
         assert_eq!(serde_json::from_value::<Cores>(2.into()).unwrap(), Cores(vec![2]));
+        for (text, written) in [("2", "2"), ("0.5x", "0.5"), ("max", "max")] {
+            let speed: ReplaySpeed = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(speed.to_string(), written);
+        }
+        for text in ["0", "-1", "inf", "fast", "NaN"] {
+            assert!(serde_json::from_value::<ReplaySpeed>(text.into()).is_err(), "{text}");
+        }
         for (text, number) in [("2k", 2_000.0), ("0.5", 0.5), ("-3", -3.0), ("1e3", 1_000.0)] {
             assert_eq!(serde_json::from_value::<Number>(text.into()).unwrap(), Number(number));
         }

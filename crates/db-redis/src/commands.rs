@@ -414,6 +414,22 @@ impl CommandTarget for RedisCommands<'_> {
         Ok(self.ask_one(node, &[question, key])?.as_text().parse().ok())
     }
 
+    fn count_keys(&self) -> Result<Option<u64>, RunError> {
+        let mut sum = 0;
+        for node in self.target.topology.serving_nodes(false) {
+            // `db0:keys=12,expires=0,...` for each database that has any.
+            let reply = self.ask_one(node, &[b"INFO", b"keyspace"])?;
+            if let RespReply::Error(_) = reply {
+                return Ok(None);
+            }
+            let text = reply.as_text();
+            let counts = text.lines().filter_map(|line| line.strip_prefix("db")?.split_once(":keys="));
+            let number = |(_, rest): (&str, &str)| rest.split(',').next().and_then(|n| n.parse::<u64>().ok());
+            sum += counts.filter_map(number).sum::<u64>();
+        }
+        Ok(Some(sum))
+    }
+
     fn remove(&self, keys: &[Vec<u8>]) -> Result<(), RunError> {
         self.ask_keys(b"DEL", keys).map(drop)
     }

@@ -204,6 +204,10 @@ impl OpenTarget for OpenRedis {
         true
     }
 
+    fn recorded_protocol(&self) -> Option<&'static str> {
+        Some("redis")
+    }
+
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
         Some(self.ask_commands())
     }

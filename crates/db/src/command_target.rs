@@ -34,6 +34,14 @@ pub trait CommandTarget {
         Ok(None)
     }
 
+    /// Counts all keys, of all databases of the server; `None` where it cannot tell.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses it.
+    fn count_keys(&self) -> Result<Option<u64>, RunError> {
+        Ok(None)
+    }
+
     /// Removes keys; those that are not there are no error.
     ///
     /// # Errors

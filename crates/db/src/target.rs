@@ -225,6 +225,11 @@ pub trait OpenTarget: Any + Send + Sync {
         false
     }
 
+    /// The protocol of recordings that can be replayed on it, where there is one.
+    fn recorded_protocol(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Answers questions about commands of one's own and their keys, where it has servers to ask.
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
         None

@@ -33,6 +33,8 @@ pub enum Pacing {
         /// Even or Poisson.
         process: Process,
     },
+    /// Operations that have users and times of their own: [`Workload::next_recorded`].
+    Recorded,
 }
 
 /// When the measured part ends, whichever comes first. At least one must be set.

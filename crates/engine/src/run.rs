@@ -3,7 +3,7 @@
 use crate::affinity;
 use crate::event_loop::LoadThread;
 use crate::files;
-use crate::job::{Clock, Control, Job};
+use crate::job::{Clock, Control, Job, Pacing};
 use crate::merge::{Finished, Merger, Second, ThreadEvent, await_ready, recorder};
 use crate::net::{Cards, EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
 use crate::null::NullDriver;
@@ -74,6 +74,10 @@ pub fn run_blocking(
             "an embedded store has no connections that are made while a load runs",
         )
         .into());
+    }
+    if job.pacing == Pacing::Recorded {
+        let words = "an embedded store has no connections that a recording could be replayed on";
+        return Err(Refused::new(RefusalCode::Unsupported, "", words).into());
     }
     thread_per_user::run(RunState::new(job, control), store, on_second)
 }

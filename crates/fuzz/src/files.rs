@@ -28,6 +28,19 @@ pub fn template(data: &[u8]) {
     let _ = documents::parse(text, "x.yaml");
 }
 
+/// A recording, and what recordings are made of.
+pub fn recording(data: &[u8]) {
+    use dyno_recording::sources::{NewRecording, aof::record_aof, monitor::record_monitor};
+    use dyno_recording::{Entry, RecordingReader, RecordingWriter};
+    if let Ok(mut reader) = RecordingReader::new(data) {
+        let mut entry = Entry::default();
+        while let Ok(Some(_)) = reader.next_event(&mut entry) {}
+    }
+    let mut new = NewRecording::new(64, |header| RecordingWriter::new(Vec::new(), header));
+    let _ = record_monitor(&mut &data[..], &mut new);
+    let _ = record_aof(&mut &data[..], &mut new);
+}
+
 /// Hosts, in the INI or the YAML form: the first byte chooses.
 pub fn inventory(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };

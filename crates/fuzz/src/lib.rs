@@ -9,7 +9,7 @@ mod wire;
 
 pub use files::{
     cluster_config, experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory,
-    properties, sysbench_config, template,
+    properties, recording, sysbench_config, template,
 };
 pub use fuzz_entry::{dns_answer, http_answer, manifests, promql, relay_frames, threshold, uri};
 pub use wire::{
@@ -21,7 +21,7 @@ pub use wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 29] = [
+pub const TARGETS: [Target; 30] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("memcached", memcached),
@@ -43,6 +43,7 @@ pub const TARGETS: [Target; 29] = [
     ("import_sysbench", import_sysbench),
     ("import_pocdriver", import_pocdriver),
     ("import_csv", import_csv),
+    ("recording", recording),
     ("redis_replies", redis_replies),
     ("relay_frames", relay_frames),
     ("dns_answer", dns_answer),

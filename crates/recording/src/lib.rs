@@ -2,14 +2,17 @@
 //!
 //! ```text
 //! a file of another program, a capture, a proxy --sources--> Entry --credentials--> RecordingWriter -> file
-//! file -> RecordingReader -> Entry
+//! file -> RecordingReader -> Entry --replay--> a workload of the engine
 //! ```
 //!
-//! `entry` is one command, `format` the file, `sources` what recordings are made of, `credentials` what never enters one.
+//! `entry` is one command, `format` the file, `sources` what recordings are made of, `replay` a recording as a workload, `learn` a
+//! workload that behaves like one, `credentials` what never enters one.
 
 pub mod credentials;
 pub mod entry;
 pub mod format;
+pub mod learn;
+pub mod replay;
 pub mod sources;
 
 pub use entry::{Arguments, Entry, LongValue, RecordedKind, RecordedReply};

@@ -3,7 +3,7 @@
 use crate::latency_table::{IDEAL, append_latency_table};
 use crate::style::{Style, format_us};
 use dyno_rundir::schema::{Latency, Metric, Phase};
-use dyno_types::metric::CLEANUP;
+use dyno_types::metric::is_request;
 use dyno_types::units::{Thousands, counted};
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
 
 /// The measured phase below its line.
 pub(crate) fn append_phase_details(out: &mut String, phase: &Phase, style: Style) {
-    let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && m.name != CLEANUP);
+    let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && is_request(&m.name));
     if failures {
         let title = "response time (from the intended start; failures count with at least their time)";
         all(out, phase, title, Metric::arrival_response, None, style);
@@ -38,7 +38,7 @@ fn all(
     style: Style,
 ) {
     // Closing connections says nothing about the database.
-    let metrics = phase.metrics.iter().filter(|m| m.name != CLEANUP);
+    let metrics = phase.metrics.iter().filter(|m| is_request(&m.name));
     let mut rows: Vec<(String, &Latency)> =
         metrics.filter_map(|m| pick(m).map(|l| (m.name.clone(), l))).collect();
     if rows.is_empty() {

@@ -338,6 +338,9 @@ pub struct Phase {
     /// Hosts that take part; empty where time is virtual, in imported results, and in directories of earlier versions.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hosts: Vec<PhaseHost>,
+    /// Replies of a replay beside those that were recorded.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replay: Option<ReplayFigures>,
     /// MongoDB's statistics of its collections before and after the phase; a warm-up belongs to the phase that follows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub collections: Option<Collections>,
@@ -406,6 +409,70 @@ pub struct StampCounts {
     pub shared: u64,
     /// By how much the service time of one of these may be overstated at most, microseconds.
     pub shared_most_us: f64,
+}
+
+/// Replies of a replay beside those that were recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayFigures {
+    /// Replies that were compared.
+    pub compared: u64,
+    /// Replies that are missing, are errors of another class (or no error), of another kind, or of another size: each counts once.
+    pub missing: u64,
+    /// See above.
+    pub error: u64,
+    /// See above.
+    pub kind: u64,
+    /// See above.
+    pub size: u64,
+    /// Connections on which a reply differs.
+    pub connections: u64,
+    /// Replies that were not compared: none was recorded, or replies to the command are never alike.
+    pub not_compared: u64,
+    /// Errors that were the same then: they are no failures.
+    pub errors_as_then: u64,
+    /// Some of the first replies that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub examples: Vec<ReplayExample>,
+    /// Where times were taken then: `server`, `client`, `proxy` or `unknown`.
+    pub point: String,
+    /// Times from command to reply then, by metric; absent where none were recorded.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub then: BTreeMap<String, ThenLatency>,
+    /// Commands of the recording that were not sent, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub left_out: BTreeMap<String, u64>,
+    /// Why the recording was not read to its end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unread: Option<String>,
+}
+
+impl ReplayFigures {
+    /// Replies that differ.
+    pub fn count_differing(&self) -> u64 {
+        self.missing + self.error + self.kind + self.size
+    }
+}
+
+/// A reply that differs from the recorded one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayExample {
+    /// The command, shortened.
+    pub command: String,
+    /// The reply of then.
+    pub then: String,
+    /// The reply of now.
+    pub now: String,
+}
+
+/// Recorded times from command to reply, microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThenLatency {
+    /// Replies.
+    pub count: u64,
+    /// Median.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
 }
 
 /// Figures of collections (`collStats`): name, figure, value. What the server does not say is not there.

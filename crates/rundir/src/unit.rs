@@ -2,11 +2,11 @@
 //!
 //! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
 
-use dyno_types::metric::{BULK, CLEANUP, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT};
+use dyno_types::metric::{BULK, CLEANUP, HELD, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT};
 pub use dyno_types::metric::{READ_MODIFY_WRITE, TRANSACTIONAL};
 
 /// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
-const DERIVED: [&str; 5] = [READ_MODIFY_WRITE, VERIFY, SCAN_PER_RECORD, CLEANUP, BULK];
+const DERIVED: [&str; 6] = [READ_MODIFY_WRITE, VERIFY, SCAN_PER_RECORD, CLEANUP, BULK, HELD];
 
 /// Returns the name of several operations of a phase with these metrics.
 pub fn unit_name<S: AsRef<str>>(names: &[S]) -> &'static str {

@@ -21,11 +21,12 @@ use dyno_monitor::{CpuTimes, HostCpu, Queues};
 use dyno_record::{RawSample, Totals};
 use dyno_rundir::RunWriter;
 use dyno_rundir::schema::{
-    Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, Status, Summary,
-    Threshold, VERSION, Verdict,
+    Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, ReplayExample,
+    ReplayFigures, Status, Summary, ThenLatency, Threshold, VERSION, Verdict,
 };
 use dyno_types::limits::SAMPLES;
 use dyno_types::{Outcome, RefusalCode, Refused};
+use dyno_workload::ReplayedReplies;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -352,8 +353,15 @@ impl<'a> RunSession<'a> {
         let bounds = (job.warmup_ns, job.warmup_ns + finished.measured_ns);
         let (silences, pauses) =
             (find_silences(&totals, bounds.0, bounds.1), find_pauses(&totals, bounds.0, bounds.1));
-        let mut phase_summary =
-            Phase { collections, documents, silences, pauses, ..summarise_phase(facts, &metrics, &totals) };
+        let replay = job.workload.replayed().map(replay_figures);
+        let mut phase_summary = Phase {
+            collections,
+            documents,
+            silences,
+            pauses,
+            replay,
+            ..summarise_phase(facts, &metrics, &totals)
+        };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             summarise_phase(
@@ -411,7 +419,11 @@ impl<'a> RunSession<'a> {
         );
         observer.end(&phase_summary);
         let observations = RunObservations {
-            varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
+            varied: match &job.pacing {
+                Pacing::Closed { .. } => false,
+                Pacing::Open { profile, .. } => !is_constant(profile),
+                Pacing::Recorded => true,
+            },
             keys: distinct_keys(job.workload.as_ref()),
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
             accepted_misses: (0..metrics.len())
@@ -470,7 +482,7 @@ impl<'a> RunSession<'a> {
     pub fn finish(&mut self, measured: &EndedPhase, pacing: &Pacing, status: Status) -> Summary {
         let think_ns = match pacing {
             Pacing::Closed { think_ns } => Some(*think_ns),
-            Pacing::Open { .. } => None,
+            Pacing::Open { .. } | Pacing::Recorded => None,
         };
         let evidence = Evidence {
             phase: &measured.phase,
@@ -590,7 +602,12 @@ fn is_constant(profile: &Profile) -> bool {
 /// schedule asked for until then, because not all of it was taken; if that was in the warm-up, the rate that the phase was to
 /// begin with.
 fn offered(job: &Job, totals: &Totals, measured_ns: u64, cut_short: bool) -> Option<f64> {
-    let Pacing::Open { profile, .. } = &job.pacing else { return None };
+    let profile = match &job.pacing {
+        Pacing::Open { profile, .. } => profile,
+        Pacing::Recorded if measured_ns == 0 || job.end.duration_ns.is_none() => return None,
+        Pacing::Recorded => return Some(totals.arrivals as f64 * 1e9 / measured_ns as f64),
+        Pacing::Closed { .. } => return None,
+    };
     if measured_ns == 0 {
         return Some(profile.rate_at(job.warmup_ns));
     }
@@ -616,7 +633,7 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
         pipeline: job.pipeline,
         think_us: match &job.pacing {
             Pacing::Closed { think_ns } => Some(*think_ns as f64 / 1e3),
-            Pacing::Open { .. } => None,
+            Pacing::Open { .. } | Pacing::Recorded => None,
         },
         batch: if batches { job.batch } else { 1 },
         user_cpu_s: applied.user_s,
@@ -626,6 +643,29 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
         peak_resident_bytes: applied.peak_resident_bytes,
         pinned: applied.finished.pinned,
         steal_share: 0.0,
+    }
+}
+
+/// Figures of a replay for the summary.
+fn replay_figures(found: ReplayedReplies) -> ReplayFigures {
+    let example = |[command, then, now]: [String; 3]| ReplayExample { command, then, now };
+    let latency = |(name, count, p50_ns, p99_ns): (String, u64, u64, u64)| {
+        (name, ThenLatency { count, p50_us: p50_ns as f64 / 1e3, p99_us: p99_ns as f64 / 1e3 })
+    };
+    ReplayFigures {
+        compared: found.compared,
+        missing: found.missing,
+        error: found.error,
+        kind: found.kind,
+        size: found.size,
+        connections: found.connections,
+        not_compared: found.not_compared,
+        errors_as_then: found.errors_as_then,
+        examples: found.examples.into_iter().map(example).collect(),
+        point: found.point,
+        then: found.then.into_iter().map(latency).collect(),
+        left_out: found.left_out.into_iter().collect(),
+        unread: found.failure,
     }
 }
 

@@ -90,6 +90,17 @@ impl ReplyKind {
     }
 }
 
+/// What a reply is like, the same in all versions of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyFacts<'a> {
+    /// Its kind; `None` for an error.
+    pub kind: Option<ReplyKind>,
+    /// Length of a text in bytes; elements of an array, a set or a map (two of each pair); 0 of anything else.
+    pub size: u64,
+    /// The class of an error: its first word; empty otherwise.
+    pub error: &'a [u8],
+}
+
 /// Demands on a reply. One that does not meet them is [`crate::Outcome::Mismatch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplyExpectation {

@@ -3,7 +3,7 @@
 //! A workload implements [`Content`]; drivers and stores call it while they encode. All methods are pure: the same
 //! request gives the same bytes, so that a retry, a redirect or a verification can render them again.
 
-use crate::command::{CommandTemplate, Traffic};
+use crate::command::{CommandTemplate, ReplyFacts, Traffic};
 use crate::document::{Operand, OperationShape};
 use crate::request::Request;
 
@@ -109,6 +109,21 @@ pub trait Content: Send + Sync {
         out: &mut Vec<u8>,
     ) {
         self.argument(request, command, argument, out);
+    }
+
+    /// Appends the command that was recorded, as it goes over the wire.
+    fn recorded_command(&self, _request: &Request, _out: &mut Vec<u8>) {
+        unreachable!("this content was not recorded");
+    }
+
+    /// The slot of a recorded command's key; `None` where any node of a cluster will do.
+    fn recorded_slot(&self, _request: &Request) -> Option<u16> {
+        None
+    }
+
+    /// The reply to a recorded command has come; returns whether it is an error as it was then.
+    fn compare_reply(&self, _request: &Request, _reply: &ReplyFacts<'_>) -> bool {
+        false
     }
 
     /// The value that the reply to a command request must be, where one is expected.

@@ -12,6 +12,15 @@ pub const SCAN_PER_RECORD: &str = "SCAN-LATENCY-PER-RECORD";
 /// YCSB's closing of a user's connections.
 pub const CLEANUP: &str = "CLEANUP";
 
+/// Time that recorded commands were held back because the one before on their connection was not answered yet.
+pub const HELD: &str = "HELD";
+
+/// Returns whether a metric is of requests: the time that closing connections takes, or that commands are held back, says nothing of a
+/// database.
+pub fn is_request(name: &str) -> bool {
+    ![CLEANUP, HELD].contains(&name)
+}
+
 /// The metric of a whole transaction; the others of its phase are its requests.
 pub const TRANSACTION: &str = "TRANSACTION";
 

@@ -18,6 +18,8 @@ pub enum Verb {
     Document,
     /// Commands of one's own: [`Request::shape`] says which.
     Command,
+    /// A command as it was recorded.
+    Recorded,
     /// The driver's own question for the topology; never recorded.
     Topology,
 }

@@ -54,6 +54,60 @@ impl Hooks {
     pub const ALL: Hooks = Hooks { scripts: true, settled: true, answered: true, resume: true };
 }
 
+/// When a user's next recorded operation begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextRecorded {
+    /// There is one.
+    Due {
+        /// When it is due after the epoch, nanoseconds; `None`: as soon as it may begin.
+        at_ns: Option<u64>,
+        /// True if it may not begin before the operations of this user that are under way have ended.
+        waits: bool,
+    },
+    /// It is not known yet: it is to be asked for again soon.
+    Unknown,
+    /// There is none.
+    Over,
+}
+
+/// Replies of a replay beside those that were recorded. A reply counts once, by the first way in which it differs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReplayedReplies {
+    /// Replies that were compared.
+    pub compared: u64,
+    /// There was a reply then, and none now.
+    pub missing: u64,
+    /// One of the two is an error, or both are of different classes.
+    pub error: u64,
+    /// They are of different kinds, or one of them is nil.
+    pub kind: u64,
+    /// They have different sizes.
+    pub size: u64,
+    /// Connections on which a reply differs: what differs later on the same one may follow from it.
+    pub connections: u64,
+    /// Replies that were not compared: none was recorded, or replies to the command are never alike.
+    pub not_compared: u64,
+    /// Errors that were the same then.
+    pub errors_as_then: u64,
+    /// Some of the first that differ: the command, the reply of then, and that of now.
+    pub examples: Vec<[String; 3]>,
+    /// Where times were taken then.
+    pub point: String,
+    /// Recorded times from command to reply: the metric's name, replies, median and 99th percentile, nanoseconds.
+    pub then: Vec<(String, u64, u64, u64)>,
+    /// Commands that were not sent, by reason.
+    pub left_out: Vec<(String, u64)>,
+    /// Why the recording could not be read to its end.
+    pub failure: Option<String>,
+}
+
+impl ReplayedReplies {
+    /// Replies that differ.
+    pub fn count_differing(&self) -> u64 {
+        self.missing + self.error + self.kind + self.size
+    }
+}
+
 /// Numbers of the metrics that the engine records beside those of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnMetrics {
@@ -63,6 +117,8 @@ pub struct OwnMetrics {
     pub scan_per_record: Option<u16>,
     /// Closing a user's connections.
     pub cleanup: Option<u16>,
+    /// Time that a recorded operation was held back because the one before it on its connection was not answered yet.
+    pub held: Option<u16>,
 }
 
 /// A source of operations. One instance is shared by all load threads.
@@ -134,6 +190,12 @@ pub trait Workload: Send + Sync {
         false
     }
 
+    /// When the next operation of a user begins, where operations are recorded ones with users and times of their own. The one
+    /// that this speaks of is taken by [`Workload::request`], or by [`Workload::draw`] where it is not to be sent.
+    fn next_recorded(&self, _user: u64) -> NextRecorded {
+        NextRecorded::Over
+    }
+
     /// Time that a user of a closed loop waits before its first operation, nanoseconds.
     fn begin_ns(&self) -> u64 {
         0
@@ -168,6 +230,11 @@ pub trait Workload: Send + Sync {
     /// written: shares of YCSB need not add up to 1. Empty where nothing was asked for.
     fn asked(&self) -> Vec<f64> {
         Vec::new()
+    }
+
+    /// Replies of now beside those that were recorded, where operations are recorded ones.
+    fn replayed(&self) -> Option<ReplayedReplies> {
+        None
     }
 
     /// Returns whether its operations are beside those of the load: they are measured under their names, and are in no total.

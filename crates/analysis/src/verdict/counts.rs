@@ -3,9 +3,9 @@
 use super::checks::CheckFinding;
 use super::evidence::Evidence;
 use dyno_rundir::is_beside;
-use dyno_rundir::schema::Trust;
+use dyno_rundir::schema::{ReplayFigures, Trust};
 use dyno_types::Outcome;
-use dyno_types::units::{Rate, Thousands};
+use dyno_types::units::{Rate, Thousands, counted};
 
 pub(super) fn check_invariants(e: &Evidence<'_>) -> CheckFinding {
     let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
@@ -185,6 +185,29 @@ pub(super) fn check_beside(e: &Evidence<'_>) -> CheckFinding {
         worst.1
     );
     Some((if worst.0 > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Replies of a replay that differ from those of then: on other data it measures something else.
+pub(super) fn check_divergence(replay: &ReplayFigures) -> CheckFinding {
+    let differing = replay.count_differing();
+    let share = differing as f64 / replay.compared.max(1) as f64;
+    let trust = match share {
+        share if share > 0.05 => Trust::Invalid,
+        share if share > 0.01 => Trust::Suspect,
+        _ => return None,
+    };
+    let example = replay.examples.first();
+    let shown = example.map_or(String::new(), |one| {
+        format!("; the first: {}: then {}, now {}", one.command, one.then, one.now)
+    });
+    let text = format!(
+        "{} of {} replies ({:.1} %) are not as they were recorded, on {}: are the data those of then?{shown}",
+        Thousands(differing),
+        Thousands(replay.compared),
+        share * 100.0,
+        counted(replay.connections as usize, "connection")
+    );
+    Some((trust, text))
 }
 
 /// Outcomes by the names of their metrics, as far as these are known.

@@ -39,6 +39,10 @@ pub fn judge_run(e: &Evidence<'_>) -> Verdict {
         checks.record_check("protocol", EVERY, counts::check_protocol(e));
         checks.record_check("reconnects", TAIL, counts::check_reconnects(e));
     }
+    if let Some(replay) = &e.phase.replay {
+        checks.record_check("recording", EVERY, replay.unread.clone().map(|why| (Trust::Invalid, why)));
+        checks.record_check("divergence", EVERY, counts::check_divergence(replay));
+    }
     checks.record_check("beside", EVERY, counts::check_beside(e));
     checks.record_check("found", EVERY, counts::check_not_found(e));
     checks.record_check("drops", EVERY, counts::check_drops(e));

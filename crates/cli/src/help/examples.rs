@@ -11,6 +11,23 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "record",
+        &[
+            "monitor.txt -o traffic.dyno",
+            "appendonly.aof.1.incr.aof -o writes.dyno",
+            "- -o traffic.dyno < monitor.txt",
+        ],
+    ),
+    (
+        "replay",
+        &[
+            "traffic.dyno redis://127.0.0.1:6379",
+            "traffic.dyno redis://127.0.0.1:6379 --speed 3 --require 'p99 < 5ms'",
+            "traffic.dyno redis://127.0.0.1:6379 --only reads --from 10m --to 20m",
+        ],
+    ),
+    ("learn", &["traffic.dyno", "traffic.dyno -o work.yaml", "traffic.dyno -o work.yaml --seed 7"]),
+    (
         "top",
         &[
             "redis://127.0.0.1:6379",

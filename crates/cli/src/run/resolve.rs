@@ -140,6 +140,7 @@ impl Resolved {
             Pacing::Closed { .. } => counted(job.users * job.pipeline, "user"),
             Pacing::Open { profile: Profile::Constant { rate }, .. } => format!("{}/s", Rate(*rate)),
             Pacing::Open { .. } => "varying rate".into(),
+            Pacing::Recorded => "as recorded".into(),
         };
         Ok(format!("{}, {loop_words}", self.work.name()))
     }

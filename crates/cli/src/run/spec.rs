@@ -88,6 +88,14 @@ impl RunSpec {
                 let key = if commands { "workload.commands.file" } else { "workload.documents" };
                 tree.set_path(key, typed("--workload", Value::Text(file.clone())));
             }
+            None if tree.find_path("workload.recording").is_some() => {
+                if tree.find_path("workload.recording.file").is_none() {
+                    return Err(usage(
+                        "--recording",
+                        "expected a file: --speed, --from, --to, --only, --include and --yes-write say how it is replayed",
+                    ));
+                }
+            }
             None if tree.find_path("workload.commands").is_some() => {}
             workload => {
                 if let Some(workload) = workload {

@@ -315,10 +315,7 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
         // A server that is only slow now and then has slow response times, and a valid run but for what the host is late.
         Side::Server => {
             let slow = matches!(fault, Fault::Stops(_, ..300) | Fault::Way(_));
-            (slow
-                || has(&OF_THE_SERVER)
-                || has(&BESIDE)
-                || has(&["neighbours", "steal"]))
+            (slow || has(&OF_THE_SERVER) || has(&BESIDE) || has(&["neighbours", "steal"]))
                 && (!client_to_blame || has(&["neighbours", "steal"]))
         }
     };

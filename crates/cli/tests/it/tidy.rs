@@ -52,6 +52,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "analysis",
             "db",
             "db-mongodb",
+            "recording",
             "databases",
         ],
     ),

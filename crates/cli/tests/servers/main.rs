@@ -50,6 +50,7 @@ mod pty;
 mod push;
 mod records_of_runs;
 mod redis_tools;
+mod replay;
 mod run;
 mod secrets;
 mod silences;

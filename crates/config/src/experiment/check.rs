@@ -44,11 +44,15 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         work.ycsb.is_some(),
         work.documents.is_some(),
         work.commands.is_some(),
+        work.recording.is_some(),
         work.sysbench.is_some(),
         work.pocdriver.is_some(),
     ];
     if kinds.iter().filter(|there| **there).count() > 1 {
-        return refuse("workload", "expected one of ycsb, documents, commands, sysbench, pocdriver");
+        return refuse(
+            "workload",
+            "expected one of ycsb, documents, commands, recording, sysbench, pocdriver",
+        );
     }
     if spec.target.is_some() && spec.server.is_some() {
         return refuse("server", "a target that exists is named too: remove target or server");
@@ -195,6 +199,7 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), I
     let workload = &spec.workload;
     let own = workload.documents.is_some()
         || workload.commands.is_some()
+        || workload.recording.is_some()
         || workload.sysbench.is_some()
         || workload.pocdriver.is_some();
     // Workers are dealt out among several targets; other workloads have users of their own.

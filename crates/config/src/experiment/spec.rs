@@ -8,7 +8,7 @@ use crate::experiment::traces::Trace;
 use crate::server::placement::{Limits, Placement};
 use crate::server::tuning::HostTuning;
 use crate::server::{IfNotPermitted, ServerSpec};
-use crate::values::{Cores, Count, Span};
+use crate::values::{Cores, Count, ReplaySpeed, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -314,6 +314,9 @@ pub struct Workload {
     /// Commands of one's own, see docs/commands.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<CommandSource>,
+    /// Recorded traffic that is sent once more, see docs/replay.md.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingSource>,
     /// sysbench-mongodb: its variables, such as `NUM_COLLECTIONS: 4`; `CONFIG` names a configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sysbench: Option<BTreeMap<String, String>>,
@@ -354,6 +357,52 @@ pub struct CommandSource {
     #[schemars(extend("x-flag" = "--command-data <FILE>", "x-requires" = "command"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+}
+
+/// Recorded traffic that is sent once more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecordingSource {
+    /// Path of a recording that `dyno record` has made.
+    #[schemars(extend(
+        "x-flag" = "--recording <FILE>",
+        "x-conflicts" = "workload distribution fields field_length properties records command rate users think ops pipeline"
+    ))]
+    pub file: String,
+    /// How many times as fast as it was recorded, or max: each command as soon as the one before it is answered. Default: 1.
+    #[schemars(extend("x-flag" = "--speed <N|max>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<ReplaySpeed>,
+    /// The part from this time of the recording on. Default: 0s.
+    #[schemars(extend("x-flag" = "--from <SPAN>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Span>,
+    /// The part up to this time of the recording. Default: its end.
+    #[schemars(extend("x-flag" = "--to <SPAN>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Span>,
+    /// A half of the traffic alone. Default: all of it.
+    #[schemars(extend("x-flag" = "--only <KIND>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only: Option<TrafficKind>,
+    /// Commands that administer a server, such as FLUSHALL or CONFIG, and are sent all the same. Default: none.
+    #[schemars(extend("x-flag" = "--include <NAME>"))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB. Default: none.
+    #[schemars(extend("x-flag" = "--yes-write <SERVER>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yes_write: Option<String>,
+}
+
+/// A half of recorded traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TrafficKind {
+    /// Commands that only read.
+    Reads,
+    /// Commands that may write.
+    Writes,
 }
 
 /// YCSB's core workload.

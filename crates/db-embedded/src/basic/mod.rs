@@ -142,7 +142,7 @@ struct MockSession {
 
 impl StoreSession for MockSession {
     fn execute(&mut self, request: &Request) -> Executed {
-        if matches!(request.verb, Verb::Document | Verb::Command | Verb::Topology) {
+        if matches!(request.verb, Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology) {
             return Executed::new(Outcome::NotImplemented, 0);
         }
         self.delay();
@@ -185,7 +185,7 @@ fn render(content: &dyn Content, request: &Request, line: &mut Vec<u8>) {
         Verb::Update => b"UPDATE ",
         Verb::Scan => b"SCAN ",
         Verb::Delete => b"DELETE ",
-        Verb::Document | Verb::Command | Verb::Topology => return,
+        Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology => return,
     };
     line.extend_from_slice(verb);
     line.extend_from_slice(content.table().as_bytes());

@@ -49,7 +49,9 @@ impl FjallSession {
             Verb::Read => self.read(request),
             Verb::Scan => self.scan(request),
             Verb::Insert | Verb::Update | Verb::Delete => self.change(request),
-            Verb::Document | Verb::Command | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
+            Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology => {
+                Ok(Executed::new(Outcome::NotImplemented, 0))
+            }
         }
     }
 

@@ -42,7 +42,7 @@ impl RedbSession {
         if request.verb.changes_data() {
             return self.write(std::slice::from_ref(request));
         }
-        if matches!(request.verb, Verb::Document | Verb::Command | Verb::Topology) {
+        if matches!(request.verb, Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology) {
             return Ok(Executed::new(Outcome::NotImplemented, 0));
         }
         let (shared, content) = (&self.shared, self.content.as_ref());

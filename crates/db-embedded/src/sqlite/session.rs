@@ -61,7 +61,9 @@ impl SqliteSession {
             Verb::Insert => self.insert(request),
             Verb::Update => self.update(request),
             Verb::Delete => self.delete(),
-            Verb::Document | Verb::Command | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
+            Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology => {
+                Ok(Executed::new(Outcome::NotImplemented, 0))
+            }
         }
     }
 

@@ -58,7 +58,7 @@ impl OfficialSession {
                 Ok(found(self.records.delete_one(doc! { "_id": self.key(request)? }).await?.deleted_count))
             }
             Verb::Document => self.document(request, None).await,
-            Verb::Command | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
+            Verb::Command | Verb::Recorded | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
         }
     }
 

@@ -64,7 +64,7 @@ impl CommandWriter<'_> {
                 Verb::Scan => self.scan(x, out),
                 Verb::Document => self.document(x, out),
                 Verb::Topology => self.hello(out),
-                Verb::Insert | Verb::Update | Verb::Delete | Verb::Command => {}
+                Verb::Insert | Verb::Update | Verb::Delete | Verb::Command | Verb::Recorded => {}
             }
         }
         message::end(out, at);

@@ -143,7 +143,7 @@ impl MongoDriver {
                 }
                 _ => 0,
             },
-            Verb::Read | Verb::Scan | Verb::Command | Verb::Topology => 0,
+            Verb::Read | Verb::Scan | Verb::Command | Verb::Recorded | Verb::Topology => 0,
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) fn take(
     let n = records_of(parts.n);
     let found = |there: bool| Ok(Then::Finish(if there { Outcome::Ok } else { Outcome::NotFound }));
     match x.request.verb {
-        Verb::Command | Verb::Topology => one,
+        Verb::Command | Verb::Recorded | Verb::Topology => one,
         Verb::Insert => {
             x.records = x.records.saturating_add(n);
             one

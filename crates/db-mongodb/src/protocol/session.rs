@@ -91,7 +91,7 @@ pub(super) fn is_retryable(content: &dyn Content, request: &Request) -> bool {
             Action::Update { many, .. } | Action::Delete { many, .. } => !many,
             _ => false,
         },
-        Verb::Read | Verb::Scan | Verb::Command | Verb::Topology => false,
+        Verb::Read | Verb::Scan | Verb::Command | Verb::Recorded | Verb::Topology => false,
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> boo
             let action = &content.shapes()[usize::from(request.shape)].action;
             !action.changes_data() && !action.ends_transaction()
         }
-        Verb::Insert | Verb::Update | Verb::Delete | Verb::Command | Verb::Topology => false,
+        Verb::Insert | Verb::Update | Verb::Delete | Verb::Command | Verb::Recorded | Verb::Topology => false,
     }
 }
 

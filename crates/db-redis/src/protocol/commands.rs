@@ -6,7 +6,7 @@ use super::exchange::RedisExchange;
 use super::resp::{NotResp, Token, put_bulk, read_token, skip_reply};
 use super::state::RedisDriver;
 use dyno_db::command_traffic::command_words;
-use dyno_types::command::{KeptReply, ReplyKind, Traffic};
+use dyno_types::command::{KeptReply, ReplyFacts, ReplyKind, Traffic};
 use dyno_types::{Outcome, Request};
 
 impl RedisDriver {
@@ -201,6 +201,23 @@ impl RedisDriver {
         Ok(Some((outcome, end)))
     }
 
+    /// The reply to a recorded command, and the position after it. An error as it was then is no failure.
+    pub(super) fn take_recorded(
+        &mut self,
+        x: &mut RedisExchange,
+        input: &[u8],
+    ) -> Result<Option<(Outcome, usize)>, NotResp> {
+        let Some(end) = skip_reply(input, 0)? else { return Ok(None) };
+        let facts = reply_facts(&input[..end]);
+        let as_then = self.content.compare_reply(&x.request, &facts);
+        x.records += 1;
+        let outcome = match read_token(input, 0)? {
+            Some((Token::Error(text), _)) if !as_then => self.fail(text),
+            _ => Outcome::Ok,
+        };
+        Ok(Some((outcome, end)))
+    }
+
     /// Keeps the parts of a whole reply that later steps use, and returns whether it is as expected.
     fn meets(&mut self, x: &mut RedisExchange, command: u32, reply: &[u8]) -> bool {
         let own = &self.commands[usize::from(x.request.shape)].commands[command as usize];
@@ -262,6 +279,17 @@ fn describe(reply: &[u8], at: usize) -> (ReplyKind, &[u8], u64) {
         _ => return (ReplyKind::Nil, b"", 0),
     };
     (kind, text, text.len() as u64)
+}
+
+/// What a whole reply is like: its kind, its size, and of an error its class.
+pub fn reply_facts(reply: &[u8]) -> ReplyFacts<'_> {
+    if let Ok(Some((Token::Error(text), _))) = read_token(reply, 0) {
+        let class = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+        return ReplyFacts { kind: None, size: 0, error: class };
+    }
+    let (kind, _, length) = describe(reply, 0);
+    let has_size = matches!(kind, ReplyKind::Text | ReplyKind::Array);
+    ReplyFacts { kind: Some(kind), size: if has_size { length } else { 0 }, error: b"" }
 }
 
 /// Keeps the part of a reply that a path leads to; empty where there is none.

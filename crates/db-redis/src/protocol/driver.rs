@@ -325,6 +325,7 @@ impl RedisDriver {
             }
             (Verb::Document, _) => self.take_document(x, input)?,
             (Verb::Command, _) => self.take_own(x, command, input)?,
+            (Verb::Recorded, _) => self.take_recorded(x, input)?,
             (Verb::Read | Verb::Scan, _) => self.take_record(x, command, input)?,
             _ => self.take_ack(x, input)?,
         };
@@ -380,6 +381,10 @@ impl Driver for RedisDriver {
                 x.waiting = self.begin_own(x);
                 return x.waiting;
             }
+            Verb::Recorded => {
+                x.waiting = 1;
+                return 1;
+            }
             _ => {}
         }
         x.waiting = 1 + u32::from(self.indexes(request.verb)) + u32::from(self.expires(request.verb));
@@ -420,6 +425,10 @@ impl Driver for RedisDriver {
                 Some(slot) => slot,
                 None => return self.topology.next_node(),
             },
+            Verb::Recorded => match self.content.recorded_slot(&x.request) {
+                Some(slot) => slot,
+                None => return self.topology.next_node(),
+            },
             _ => self.slot_of(x, command),
         };
         if primary { self.topology.primary_of(slot) } else { self.topology.reader_of(slot, any) }
@@ -431,6 +440,7 @@ impl Driver for RedisDriver {
             (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
             (Verb::Document, _) => self.put_document(&x.request, command, out),
             (Verb::Command, _) => self.put_own(x, command, out),
+            (Verb::Recorded, _) => self.content.recorded_command(&x.request, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
             _ => {
                 // Rendered where it is needed: kept in every operation it would cost a cache line.

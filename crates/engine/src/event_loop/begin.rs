@@ -17,11 +17,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let index = job.own_index(index, job.cores.len() as u64);
         let request = job.workload.request(index, &self.shared.frontier);
         // Open loop: by the intended start. A user's next operation belongs to where it starts.
-        let warm = if self.dispatcher.schedule.is_some() {
-            intended < self.clock.measure_ns
-        } else {
-            !self.clock.measuring
-        };
+        let warm =
+            if self.dispatcher.is_open { intended < self.clock.measure_ns } else { !self.clock.measuring };
         if warm && self.clock.measuring {
             self.recorder.now.carried_arrivals += 1;
         } else {

@@ -39,7 +39,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let warm_but_late = op.warm && self.clock.measuring;
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
         let response_ns = now.saturating_sub(op.intended_ns);
-        if self.dispatcher.schedule.is_some() {
+        if self.dispatcher.is_open {
             // An operation that was never sent held its place all the same.
             let own_ns = if outcome.is_ok() {
                 self.dispatcher.induced.part_ns(op.request.metric, op.intended_ns, service_ns)
@@ -69,7 +69,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if !warm_but_late {
             self.recorder.now.record_ended(request.metric, outcome, service_ns, response_ns);
-            if self.dispatcher.schedule.is_some() && outcome.is_ok() {
+            if self.dispatcher.is_open && outcome.is_ok() {
                 self.recorder.now.record_server(request.metric, server_ns);
             }
             self.record_own(id, outcome, now, service_ns, response_ns);
@@ -176,7 +176,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         op.active = false;
         let (warm, intended_ns) = (op.warm, op.first_intended_ns);
         self.count_completion(warm_but_late, outcome, now);
-        if self.dispatcher.schedule.is_none() && (warm || now + self.think_ns() > self.clock.bound_ns) {
+        if !self.dispatcher.is_open && (warm || now + self.think_ns() > self.clock.bound_ns) {
             self.clip(warm, intended_ns, now);
         }
         let op = &self.operations.ops[id as usize];
@@ -185,7 +185,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             interval.carried += 1;
         } else {
             interval.ended[outcome as usize] += 1;
-            if self.dispatcher.schedule.is_some() && outcome.is_ok() {
+            if self.dispatcher.is_open && outcome.is_ok() {
                 interval.ideal.record(op.ideal_ns - op.first_intended_ns);
             }
             if self.hooks.scripts
@@ -196,7 +196,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let done_ns = now - self.clock.epoch_ns;
                 let sample = dyno_record::RawSample { metric, outcome, done_ns, service_ns, response_ns };
                 interval.record_sample(sample, self.shared.job.raw_samples);
-                if self.dispatcher.schedule.is_some() && outcome.is_ok() {
+                if self.dispatcher.is_open && outcome.is_ok() {
                     interval.record_server(metric, op.ideal_ns - op.first_intended_ns);
                 }
             }
@@ -214,6 +214,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn release(&mut self, user: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
         let think_ns = match self.shared.job.pacing {
             crate::job::Pacing::Closed { think_ns } => think_ns,
+            crate::job::Pacing::Recorded => return self.release_recorded(user, outcome, now, ideal_ns),
             // A place on a connection: the schedule alone decides.
             crate::job::Pacing::Open { .. } => {
                 self.dispatcher.free_ns.push(Reverse(ideal_ns));

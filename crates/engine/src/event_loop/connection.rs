@@ -319,7 +319,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let c = &mut self.pool.connections[id as usize];
         let from = c.awaited.len() - c.unsent.min(c.awaited.len());
         c.unsent = 0;
-        let open_loop = self.dispatcher.schedule.is_some();
+        let open_loop = self.dispatcher.is_open;
         for reply in c.awaited.range(from..) {
             let op: &mut Op<_> = &mut self.operations.ops[reply.op as usize];
             if !op.active || op.generation != reply.generation || op.sent_ns != 0 {

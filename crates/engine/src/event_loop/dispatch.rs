@@ -32,6 +32,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if self.dispatcher.schedule.is_some() {
             self.dispatch_open(now)
+        } else if self.dispatcher.is_recorded {
+            self.dispatch_recorded(now)
         } else {
             self.dispatch_closed(now)
         }
@@ -167,7 +169,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// An arrival that will not be sent.
-    fn drop_arrival(&mut self, index: u64, intended: u64, outcome: Outcome) {
+    pub(super) fn drop_arrival(&mut self, index: u64, intended: u64, outcome: Outcome) {
         debug_assert!(
             matches!(outcome, Outcome::Dropped | Outcome::Aborted),
             "what was not sent has no answer"
@@ -196,6 +198,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.dispatcher.schedule.is_some() {
             self.clock.end_ns = self.clock.end_ns.min(now.saturating_add(1));
         } else {
+            if self.dispatcher.is_recorded {
+                self.abandon_recorded(now);
+            }
             self.time_is_over(now, now);
         }
     }

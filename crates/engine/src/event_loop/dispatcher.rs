@@ -3,13 +3,17 @@
 use super::induced::Induced;
 use crate::arrivals::Schedule;
 use crate::claim::ClaimedBlock;
-use crate::job::Job;
+use crate::job::{Job, Pacing};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Arrivals, users that are free, and operations that begin once more.
 pub(super) struct Dispatcher {
     pub(super) per_user: bool,
+    /// Operations are due at times that no answer moves: by a schedule, or as they were recorded.
+    pub(super) is_open: bool,
+    /// Operations have users and times of their own.
+    pub(super) is_recorded: bool,
     /// The workload is told the time of each request.
     pub(super) timed: bool,
     /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
@@ -44,6 +48,8 @@ impl Dispatcher {
     pub(super) fn new(job: &Job, users: usize, first_user: u64, late: VecDeque<(u64, u32)>) -> Self {
         Dispatcher {
             per_user: job.workload.is_per_user(),
+            is_open: !matches!(job.pacing, Pacing::Closed { .. }),
+            is_recorded: job.pacing == Pacing::Recorded,
             timed: job.workload.times_each(),
             idle: VecDeque::with_capacity(users * job.pipeline),
             free_ns: BinaryHeap::new(),

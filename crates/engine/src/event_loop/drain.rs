@@ -21,7 +21,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.clock.bound_ns = self.clock.bound_ns.min(bound_ns);
         let until_ns = now.max(self.clock.bound_ns).saturating_add(self.shared.job.drain_ns);
         self.clock.drain = Drain { until_ns, ..Drain::NONE };
-        if self.dispatcher.schedule.is_none() {
+        if !self.dispatcher.is_open {
             self.clip_idle();
         }
     }

@@ -4,6 +4,7 @@ use super::dispatcher::Dispatcher;
 use super::operations::Operations;
 use super::phase_clock::PhaseClock;
 use super::pool::Connections;
+use super::recorded::RecordedUser;
 use crate::net::Net;
 use crate::shared::RunState;
 use dyno_record::Recorder;
@@ -31,6 +32,8 @@ pub(super) struct VirtualUser {
     pub(super) under_way: u32,
     /// Its places that wait for the new connection: when each became free.
     pub(super) held: Vec<u64>,
+    /// Where its operations are recorded ones.
+    pub(super) recorded: RecordedUser,
 }
 
 /// A load thread. Each field of its state belongs to one part: `dispatcher` (what begins, and when), `pool` (connections),

@@ -22,6 +22,7 @@ mod phase_clock;
 mod pool;
 mod quota;
 mod receive;
+mod recorded;
 mod renew;
 mod timers;
 
@@ -108,7 +109,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             ended_ns,
             bound_ns: self.clock.bound_ns,
             done_ns: self.clock.done_ns,
-            counted: self.clock.drain.counted && self.dispatcher.schedule.is_none(),
+            counted: self.clock.drain.counted && !self.dispatcher.is_open,
             busy_rate: Some(self.clock.first_out.map_or(0.0, |(out_ns, completed)| {
                 let busy_ns = out_ns.saturating_sub(self.clock.measure_ns);
                 if busy_ns > 0 { completed as f64 * 1e9 / busy_ns as f64 } else { 0.0 }
@@ -132,7 +133,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.pool.next_sweep_ns = epoch_ns;
         let begin_ns = match job.pacing {
             Pacing::Closed { .. } => epoch_ns.saturating_add(job.workload.begin_ns()),
-            Pacing::Open { .. } => epoch_ns,
+            Pacing::Open { .. } | Pacing::Recorded => epoch_ns,
         };
         if let (Some(operations), true) = (job.end.operations, self.dispatcher.per_user) {
             self.dispatcher.users_with_quota =
@@ -141,7 +142,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         debug_assert!(self.dispatcher.users_with_quota <= self.users.len());
         let late = match job.pacing {
             Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
-            Pacing::Open { .. } => u32::MAX,
+            Pacing::Open { .. } | Pacing::Recorded => u32::MAX,
         };
         let all = self.users.len() as u32;
         let early: Vec<u32> = (0..all.min(late)).filter(|user| !self.is_late(*user)).collect();
@@ -188,11 +189,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     fn sleep_until(&mut self, now: u64, until: u64) -> io::Result<u64> {
-        let for_arrival = self
-            .dispatcher
-            .schedule
-            .as_ref()
-            .is_some_and(|s| until == self.clock.epoch_ns.saturating_add(s.peek_arrival().1));
+        let schedule = self.dispatcher.schedule.as_ref();
+        let recorded = self.dispatcher.resting.peek().filter(|_| self.dispatcher.is_recorded);
+        let for_arrival = schedule
+            .is_some_and(|s| until == self.clock.epoch_ns.saturating_add(s.peek_arrival().1))
+            || recorded.is_some_and(|Reverse((at, _))| until == *at);
         // Virtual time goes on only while it is waited for.
         if !for_arrival || N::VIRTUAL {
             self.net.wait(now, until, &mut self.pool.ready)?;

@@ -38,7 +38,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn think_ns(&self) -> u64 {
         match self.shared.job.pacing {
             Pacing::Closed { think_ns } => think_ns,
-            Pacing::Open { .. } => 0,
+            Pacing::Open { .. } | Pacing::Recorded => 0,
         }
     }
 

@@ -166,7 +166,7 @@ impl Users {
         let measure_ns = epoch_ns + job.warmup_ns;
         let mut index_end = u64::MAX;
         let schedule = match &job.pacing {
-            Pacing::Closed { .. } => None,
+            Pacing::Closed { .. } | Pacing::Recorded => None,
             Pacing::Open { profile, process } => {
                 let (stripe, stripes) = job.stripe;
                 if let Some(operations) = job.end.operations {

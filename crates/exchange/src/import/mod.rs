@@ -261,6 +261,7 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
         monitor: None,
         hosts: Vec::new(),
         collections: None,
+        replay: None,
     }
 }
 

@@ -209,6 +209,7 @@ fn describe(job: &Job) -> String {
             format!("{} connections with {} operations each under way", job.users, job.pipeline)
         }
         Pacing::Closed { .. } => counted(job.users, "user"),
+        Pacing::Recorded => format!("as recorded, on {}", counted(job.users, "connection")),
         Pacing::Open { profile, .. } => {
             format!("{}/s on {} connections", Rate(profile.rate_at(job.warmup_ns)), job.users)
         }

@@ -99,7 +99,7 @@ impl Phase {
         let before_ns = if p.phase == "warmup" { 0 } else { self.warmup_ns };
         match self.pacing.as_ref()? {
             Pacing::Open { profile, .. } => Some(profile.rate_at(before_ns + (p.elapsed_s * 1e9) as u64)),
-            Pacing::Closed { .. } => None,
+            Pacing::Closed { .. } | Pacing::Recorded => None,
         }
     }
 
@@ -179,7 +179,7 @@ impl Phase {
 
     /// The server's and the client's share of the last second's percentiles.
     fn shares(&self, p: &PhaseProgress<'_>) -> Option<String> {
-        let closed = !matches!(self.pacing, Some(Pacing::Open { .. }));
+        let closed = !matches!(self.pacing, Some(Pacing::Open { .. } | Pacing::Recorded));
         let (all, server) = (merged(p.last), server_shares(p.last, closed)?);
         let share = |percentile: f64| {
             let (all, server) = (all.percentile_ns(percentile), server.percentile_ns(percentile));

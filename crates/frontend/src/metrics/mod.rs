@@ -135,7 +135,7 @@ impl Observer for MetricsOutlets {
         self.users = job.users;
         self.rate = match &job.pacing {
             Pacing::Open { profile, .. } => Some(profile.rate_at(job.warmup_ns)),
-            Pacing::Closed { .. } => None,
+            Pacing::Closed { .. } | Pacing::Recorded => None,
         };
         let now = SystemTime::now();
         self.begun = (now, now + Duration::from_nanos(job.warmup_ns));

@@ -6,7 +6,7 @@ use dyno_analysis::ArrivalLatency;
 use dyno_rundir::schema::Phase;
 use dyno_rundir::series::ReadRow;
 use dyno_rundir::{RunDir, unit_name};
-use dyno_types::metric::CLEANUP;
+use dyno_types::metric::is_request;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ impl Chart {
 /// Metrics in the order of their numbers of requests, the most first. Closing connections says nothing about the database.
 pub fn metrics_by_requests(rows: &[ReadRow]) -> Vec<String> {
     let mut all: Vec<(String, u64)> = Vec::new();
-    for row in rows.iter().filter(|row| !["TOTAL", CLEANUP].contains(&row.metric.as_str())) {
+    for row in rows.iter().filter(|row| row.metric != "TOTAL" && is_request(&row.metric)) {
         let count = if row.phase == "measure" { row.ok + row.failed } else { 0 };
         match all.iter_mut().find(|(name, _)| *name == row.metric) {
             Some((_, sum)) => *sum += count,
@@ -253,7 +253,7 @@ fn shares(rows: &[ReadRow], axis: &Timeline, known: &[String], recorded: Option<
 /// Operations of a phase whose shares of p99 are known.
 pub fn metrics_with_shares(phase: &Phase) -> Vec<String> {
     let known = phase.metrics.iter().filter(|metric| metric.shares_us("p99").is_some());
-    known.filter(|metric| metric.name != CLEANUP).map(|metric| metric.name.clone()).collect()
+    known.filter(|metric| is_request(&metric.name)).map(|metric| metric.name.clone()).collect()
 }
 
 /// Throughput, latencies with the shares of operations where these are `known`, and the queue of a run; `recorded` has the
@@ -319,7 +319,7 @@ pub fn phase_distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distrib
     let Some(recorded) = dir.phases.iter().find(|recorded| recorded.name == phase) else { return Vec::new() };
     let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
     let mut all = Vec::new();
-    for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != CLEANUP) {
+    for (number, name) in names.iter().enumerate().filter(|(_, name)| is_request(name)) {
         all.extend(latency_distribution(
             &format!("{name} response"),
             &ArrivalLatency::from_response_times(&recorded.totals, number),

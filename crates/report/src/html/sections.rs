@@ -18,7 +18,7 @@ use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Decision, Grade, Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{RunDir, unit_name};
-use dyno_types::metric::CLEANUP;
+use dyno_types::metric::is_request;
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
 use maud::{Markup, Render, html};
@@ -283,7 +283,7 @@ fn by_operation(phase: &Phase) -> Markup {
     };
     // What users do when all is over is no operation of the load.
     let rows: Vec<Vec<String>> =
-        phase.metrics.iter().filter(|metric| metric.name != CLEANUP).map(row).collect();
+        phase.metrics.iter().filter(|metric| is_request(&metric.name)).map(row).collect();
     if rows.is_empty() {
         return html! {};
     }

@@ -3,7 +3,7 @@
 use crate::markdown::entry::{Component, Entry, PhaseFigures};
 use crate::markdown::escape_markdown;
 use dyno_rundir::schema::{Latency, Phase};
-use dyno_types::metric::{CLEANUP, READ_MODIFY_WRITE};
+use dyno_types::metric::{READ_MODIFY_WRITE, is_request};
 use dyno_types::stats;
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ pub(super) enum BexhomaTable {
 
 fn sorted(operations: impl Iterator<Item = OperationFigures>) -> Vec<OperationFigures> {
     let mut all: Vec<OperationFigures> =
-        operations.filter(|(name, ok, _, failed, _)| name != CLEANUP && ok + failed > 0).collect();
+        operations.filter(|(name, ok, _, failed, _)| is_request(name) && ok + failed > 0).collect();
     let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     all.sort_by(|a, b| (place(&a.0), &a.0).cmp(&(place(&b.0), &b.0)));
     all

@@ -2,6 +2,7 @@
 
 use crate::work::commands::CommandWork;
 use crate::work::documents::TemplateWork;
+use crate::work::recording::RecordedWork;
 use crate::work::ycsb::YcsbRecords;
 use crate::work::{Wording, Work};
 use dyno_config::experiment::Experiment;
@@ -26,6 +27,9 @@ pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>
     }
     if let Some(source) = &workload.commands {
         return Ok(Box::new(CommandWork::read(spec, source, wording)?));
+    }
+    if let Some(source) = &workload.recording {
+        return Ok(Box::new(RecordedWork::read(spec, source, wording)?));
     }
     let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
     if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {

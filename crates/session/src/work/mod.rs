@@ -10,6 +10,7 @@
 pub mod commands;
 pub mod documents;
 pub mod kinds;
+pub mod recording;
 pub mod shape;
 pub mod users;
 pub mod ycsb;
@@ -48,6 +49,9 @@ pub struct Prepared {
     /// Facts of commands that the server has told.
     #[serde(default)]
     pub commands: Vec<FoundCommand>,
+    /// Names of recorded commands that only read, as the server says.
+    #[serde(default)]
+    pub reading: Vec<String>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

@@ -21,6 +21,7 @@ pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total
             let operations = |all| operations_of(all, first as u64, own as u64, job.users as u64);
             Job { end: End { operations: job.end.operations.map(operations), ..job.end }, ..part }
         }
+        Pacing::Recorded => part,
         // Every n-th arrival of the schedule of all.
         Pacing::Open { .. } => Job {
             stripe: (index as u64, total as u64),

@@ -117,7 +117,7 @@ impl Content for CoreContent {
     #[inline]
     fn fields(&self, request: &Request) -> usize {
         match (request.verb, request.fields) {
-            (Verb::Delete | Verb::Document | Verb::Command | Verb::Topology, _)
+            (Verb::Delete | Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology, _)
             | (Verb::Read | Verb::Scan, Fields::All) => 0,
             (_, Fields::One(_)) => 1,
             (_, Fields::Named) | (Verb::Insert | Verb::Update, Fields::All) => self.field_names.len(),

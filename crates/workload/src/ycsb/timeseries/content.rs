@@ -172,7 +172,7 @@ impl Content for TimeSeriesContent {
                 let aggregates = [self.config.grouping.is_some(), self.config.downsampling.is_some()];
                 self.tags() + 1 + aggregates.into_iter().filter(|a| *a).count()
             }
-            Verb::Delete | Verb::Document | Verb::Command | Verb::Topology => 0,
+            Verb::Delete | Verb::Document | Verb::Command | Verb::Recorded | Verb::Topology => 0,
         }
     }
 

@@ -1,0 +1,454 @@
+//! `dyno record` and `dyno replay`. What was sent is held against the server's own counts.
+
+use dyno_recording::entry::Arguments;
+use dyno_recording::{Entry, RecordedKind, RecordedReply, RecordingHeader, RecordingPoint, RecordingWriter};
+use dyno_testkit::{
+    Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
+};
+use dyno_types::command::ReplyKind;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+/// Calls that the server has counted since `CONFIG RESETSTAT`, by command.
+fn calls(server: &RedisProcess) -> BTreeMap<String, u64> {
+    let stats = server.cli(&["INFO", "commandstats"]);
+    let one = |line: &str| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        Some((name.to_uppercase(), rest.split(',').next()?.parse().ok()?))
+    };
+    // What asks for the counts, and what sets them back.
+    stats
+        .lines()
+        .filter_map(one)
+        .filter(|(name, _)| !["INFO", "CONFIG|RESETSTAT"].contains(&name.as_str()))
+        .collect()
+}
+
+/// Outcomes of the measured phase that are `ok`, by metric.
+fn sent(summary: &Value) -> BTreeMap<String, u64> {
+    let metrics = phase(summary, "measure")["metrics"].as_array().unwrap();
+    let one = |metric: &Value| {
+        let name = metric["name"].as_str().unwrap().to_owned();
+        (name, metric["outcomes"]["ok"].as_u64().unwrap_or(0))
+    };
+    metrics.iter().map(one).filter(|(name, _)| name != "HELD").collect()
+}
+
+/// A digest of all keys and values of the first database.
+fn digest(server: &RedisProcess) -> String {
+    let script = "local k = redis.call('KEYS', '*') table.sort(k) local s = '' for _, x in ipairs(k) do s = s .. x .. \
+                  redis.call('DUMP', x) end return redis.sha1hex(s)";
+    server.cli(&["EVAL", script, "0"])
+}
+
+fn monitor_line(ms: u64, database: u32, client: u32, words: &str) -> String {
+    let quoted: Vec<String> = words.split(' ').map(|word| format!("\"{word}\"")).collect();
+    format!(
+        "{}.{:06} [{database} 127.0.0.1:{client}] {}\n",
+        1_000 + ms / 1_000,
+        ms % 1_000 * 1_000,
+        quoted.join(" ")
+    )
+}
+
+/// Three connections for so many milliseconds: each sends a command every 10 ms, the third one in database 2.
+fn traffic(length_ms: u64) -> String {
+    let mut text = String::from("OK\n");
+    for ms in (0..length_ms).step_by(10) {
+        text += &monitor_line(ms, 0, 1, &format!("SET k{ms} v"));
+        text += &monitor_line(ms + 1, 0, 2, &format!("GET k{ms}"));
+        text += &monitor_line(ms + 2, 2, 3, "INCR n");
+    }
+    text
+}
+
+fn recorded(dyno: &Dyno, text: &str) {
+    std::fs::write(dyno.path("monitor.txt"), text).unwrap();
+    let output = dyno.run(&["record", "monitor.txt", "-o", "t.dyno"]);
+    assert_exit(&output, &[0]);
+}
+
+/// A recording with replies: `GET`s on a connection each, with the length of what they found.
+fn with_replies(dyno: &Dyno, replies: &[(&str, Option<u64>)]) {
+    let header = RecordingHeader {
+        protocol: "redis".into(),
+        source: "capture".into(),
+        point: RecordingPoint::Proxy,
+        begins_ns: None,
+        clock_step_ns: 1,
+        lacks: Vec::new(),
+        value_limit: 1 << 16,
+        anonymised: false,
+    };
+    let mut writer = RecordingWriter::create_file(&dyno.path("t.dyno"), &header).unwrap();
+    for (number, (key, size)) in replies.iter().enumerate() {
+        let kind = if size.is_some() { ReplyKind::Text } else { ReplyKind::Nil };
+        let reply = RecordedReply {
+            kind: RecordedKind::Reply(kind),
+            size: size.unwrap_or(0),
+            error: String::new(),
+            after_ns: Some(1_000 * (number as u64 + 1)),
+        };
+        let entry = Entry {
+            at_ns: number as u64 * 1_000_000,
+            connection: number as u32 % 4,
+            arguments: Arguments::from_words(["GET", key]),
+            reply: Some(reply),
+            ..Entry::default()
+        };
+        writer.push_entry(&entry).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn what_monitor_saw_is_sent_once_more() {
+    let (Some(then), Some(now)) = (RedisProcess::start(&[]), RedisProcess::start(&[])) else {
+        return skip("replay");
+    };
+    let dyno = Dyno::new();
+    let file = File::create(dyno.path("monitor.txt")).unwrap();
+    let port = then.port.to_string();
+    let mut monitor = Command::new("redis-cli")
+        .args(["-p", &port, "MONITOR"])
+        .stdout(file)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let listens = |_: &u32| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        then.cli(&["INFO", "clients"]).contains("connected_clients:2")
+    };
+    assert!((0..500).any(|n| listens(&n)), "MONITOR listens");
+    then.cli(&["CONFIG", "RESETSTAT"]);
+    // Commands of several kinds, binary values, a script that calls others, a transaction, another database.
+    let script = "redis.call('INCR', KEYS[1]); return redis.call('INCR', KEYS[1])";
+    for words in [
+        &["SET", "bin", "a\u{1}\"\\\n\t\u{7f}é"][..],
+        &["-n", "3", "HSET", "h", "f", "1", "g", ""],
+        &["EVAL", script, "1", "counter"],
+        &["GET", "bin"],
+        &["-n", "3", "HGETALL", "h"],
+        &["ZADD", "z", "1", "a", "2", "b"],
+        &["FLUSHDB"],
+        &["SET", "after", "1"],
+    ] {
+        then.cli(words);
+    }
+    let run = dyno.run(&[
+        "run",
+        &then.uri(),
+        "--no-load",
+        "--users",
+        "4",
+        "--ops",
+        "2000",
+        "--warmup",
+        "0s",
+        "--out",
+        "first",
+        "--command",
+        "SET key:%{int:1-50} %{string:5-60}",
+        "--command",
+        "GET key:%{int:1-50}",
+        "--command",
+        "INCR n",
+    ]);
+    dyno.assert_ran(&run);
+    let seen = |_: &u32| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let text = std::fs::read(dyno.path("monitor.txt")).unwrap();
+        text.windows(6).filter(|six| six == b"\"INCR\"").count() as u64 >= calls(&then)["INCR"] - 2
+    };
+    assert!((0..500).any(|n| seen(&n)), "MONITOR has written all");
+    let _ = monitor.kill();
+    let _ = monitor.wait();
+    let before = calls(&then);
+    let output = dyno.run(&["record", "monitor.txt", "-o", "t.dyno"]);
+    assert_exit(&output, &[0]);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(said.contains("left out: 2 commands that scripts have called"), "{said}");
+    assert!(said.contains("does not tell replies and their times"), "{said}");
+    now.cli(&["CONFIG", "RESETSTAT"]);
+    let replay = dyno.run(&["replay", "t.dyno", &now.uri(), "--speed", "max", "--out", "second"]);
+    assert_exit(&replay, &[0, 5]);
+    let (sent, after) = (sent(&dyno.summary("second")), calls(&now));
+    for name in ["GET", "SET", "HSET", "HGETALL", "EVAL", "ZADD"] {
+        assert_eq!(after.get(name), before.get(name), "{name}: {after:?} {before:?}");
+        assert_eq!(sent.get(name), before.get(name), "{name}: {sent:?}");
+    }
+    // The two that the script called are the server's own.
+    assert_eq!(sent["INCR"] + 2, before["INCR"]);
+    assert_eq!(after["INCR"], before["INCR"]);
+    assert!(!after.contains_key("FLUSHDB") && before.contains_key("FLUSHDB"));
+    assert!(
+        stderr(&replay).contains("not sent: 1 commands that administer the server"),
+        "{}",
+        stderr(&replay)
+    );
+    // Without FLUSHDB the first key is still there; with it everything is as it was. Connections run side by side here, so that
+    // the values of `key:*` depend on who came last.
+    assert_eq!(now.cli(&["GET", "n"]), then.cli(&["GET", "n"]));
+    assert_eq!(now.cli(&["-n", "3", "HGETALL", "h"]), then.cli(&["-n", "3", "HGETALL", "h"]));
+    assert_eq!(now.cli(&["GET", "counter"]), "2");
+}
+
+#[test]
+fn commands_are_due_when_they_were() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    recorded(&dyno, &traffic(3_000));
+    for (speed, seconds) in [("1", 3.0), ("3x", 1.0)] {
+        server.cli(&["FLUSHALL"]);
+        server.cli(&["CONFIG", "RESETSTAT"]);
+        let output = dyno.run(&["replay", "t.dyno", &server.uri(), "--speed", speed, "--out", speed]);
+        assert_exit(&output, &[0, 5]);
+        let summary = dyno.summary(speed);
+        let measured = phase(&summary, "measure");
+        // 900 commands, and the SELECT that the third connection needs.
+        assert_eq!((arrivals(measured), outcome(measured, "ok")), (901, 901));
+        let length = measured["seconds"].as_f64().unwrap();
+        assert!((length - seconds * (2_992.0 / 3_000.0)).abs() < 0.01, "{speed}: {length}");
+        assert!((measured["offered"].as_f64().unwrap() - 901.0 / length).abs() < 1.0);
+        let after = calls(&server);
+        assert_eq!((after["SET"], after["GET"], after["INCR"], after["SELECT"]), (300, 300, 300, 1));
+        assert_eq!(server.cli(&["-n", "2", "GET", "n"]), "300");
+        assert_eq!(server.cli(&["DBSIZE"]), "300");
+        assert_eq!(measured["client"]["users"], 3);
+        // Every second has its third of them.
+        if speed == "1" {
+            let text = std::fs::read_to_string(dyno.path("1/intervals.jsonl")).unwrap_or_default();
+            assert!(text.is_empty() || text.lines().count() >= 3, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_part_a_half_and_workers() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    recorded(&dyno, &traffic(1_000));
+    let replay = |out: &str, more: &[&str]| {
+        server.cli(&["FLUSHALL"]);
+        let output =
+            dyno.run(&[&["replay", "t.dyno", &uri, "--speed", "max", "--out", out][..], more].concat());
+        assert_exit(&output, &[0, 5]);
+        sent(&dyno.summary(out))
+    };
+    let counts = |set: u64, get: u64, incr: u64| {
+        let all = [("GET", get), ("INCR", incr), ("SELECT", 1), ("SET", set)];
+        all.into_iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(name, n)| (name.to_owned(), n))
+            .collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(replay("part", &["--from", "500ms", "--to", "600ms"]), counts(10, 10, 10));
+    assert_eq!(server.cli(&["-n", "2", "GET", "n"]), "10");
+    assert_eq!(replay("reads", &["--only", "reads"]), counts(0, 100, 0));
+    assert_eq!(replay("writes", &["--only", "writes"]), counts(100, 0, 100));
+    let file = format!(
+        "target: '{uri}'\nworkload: {{recording: {{file: t.dyno, speed: max}}}}\nclient: {{workers: 2}}\nphases: {{load: {{when: never}}}}\n"
+    );
+    std::fs::write(dyno.path("e.yaml"), file).unwrap();
+    server.cli(&["FLUSHALL"]);
+    server.cli(&["CONFIG", "RESETSTAT"]);
+    let output = dyno.run(&["run", "e.yaml", "--out", "workers"]);
+    assert_exit(&output, &[0, 5]);
+    let after = calls(&server);
+    assert_eq!((after["SET"], after["GET"], after["INCR"]), (100, 100, 100), "{}", stderr(&output));
+    assert_eq!(server.cli(&["-n", "2", "GET", "n"]), "100");
+}
+
+#[test]
+fn replies_are_compared_with_those_of_then() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let all: Vec<(String, Option<u64>)> =
+        (0..200).map(|n| (format!("k{n}"), (n % 2 == 0).then_some(n % 7 + 1))).collect();
+    let replies: Vec<(&str, Option<u64>)> = all.iter().map(|(key, size)| (key.as_str(), *size)).collect();
+    with_replies(&dyno, &replies);
+    for (key, size) in &all {
+        if let Some(size) = size {
+            server.cli(&["SET", key, &"x".repeat(*size as usize)]);
+        }
+    }
+    let output = dyno.run(&["replay", "t.dyno", &uri, "--out", "same"]);
+    assert_exit(&output, &[0, 5]);
+    let summary = dyno.summary("same");
+    let replay = &phase(&summary, "measure")["replay"];
+    assert_eq!(
+        (replay["compared"].as_u64(), replay["kind"].as_u64(), replay["size"].as_u64()),
+        (Some(200), Some(0), Some(0))
+    );
+    let checks = |summary: &Value| {
+        let reasons = summary["verdict"]["reasons"].as_array().unwrap().clone();
+        reasons.into_iter().filter(|reason| reason["check"] == "divergence").collect::<Vec<_>>()
+    };
+    assert!(checks(&summary).is_empty());
+    // Replies took 1 to 200 microseconds then.
+    let then = &replay["then"]["GET"];
+    let (p50, p99) = (then["p50_us"].as_f64().unwrap(), then["p99_us"].as_f64().unwrap());
+    assert!((p50 - 100.0).abs() < 1.0 && (p99 - 198.0).abs() < 1.0 && then["count"] == 200, "{then}");
+    assert!(stdout(&output).contains("200 replies compared, 0 differ"), "{}", stdout(&output));
+    // Another data set: 20 keys are gone, 5 have another length.
+    for n in (0..40).step_by(2) {
+        server.cli(&["DEL", &format!("k{n}")]);
+    }
+    for n in (100..110).step_by(2) {
+        server.cli(&["APPEND", &format!("k{n}"), "y"]);
+    }
+    let output = dyno.run(&["replay", "t.dyno", &uri, "--out", "other"]);
+    assert_exit(&output, &[5]);
+    let summary = dyno.summary("other");
+    let replay = &phase(&summary, "measure")["replay"];
+    assert_eq!(
+        (replay["kind"].as_u64(), replay["size"].as_u64(), replay["connections"].as_u64()),
+        (Some(20), Some(5), Some(2))
+    );
+    let found = checks(&summary);
+    assert!(found.len() == 1 && found[0]["trust"] == "invalid", "{found:?}");
+    let text = found[0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("25 of 200 replies (12.5 %)") && text.contains("GET k0: then 1 bytes, now nil"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_server_that_holds_data_is_not_written_to() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    recorded(&dyno, &traffic(200));
+    server.cli(&["-n", "5", "MSET", "a", "1", "b", "2"]);
+    let replay = |more: &[&str]| {
+        dyno.run(&[&["replay", "t.dyno", &uri, "--speed", "max", "--no-out"][..], more].concat())
+    };
+    let refused = replay(&[]);
+    assert_exit(&refused, &[2]);
+    let name = format!("127.0.0.1:{}/0", server.port);
+    let said = stderr(&refused);
+    assert!(said.contains("holds 2 keys") && said.contains(&format!("--yes-write {name}")), "{said}");
+    assert!(said.contains("20 INCR, 20 SET") && server.cli(&["DBSIZE"]) == "0", "{said}");
+    assert_exit(&replay(&["--yes-write", "127.0.0.1:1/0"]), &[2]);
+    assert_exit(&replay(&["--only", "reads"]), &[0, 5]);
+    assert_eq!(server.cli(&["DBSIZE"]), "0");
+    assert_exit(&replay(&["--yes-write", &name]), &[0, 5]);
+    assert_eq!((server.cli(&["DBSIZE"]), server.cli(&["-n", "5", "DBSIZE"])), ("20".into(), "2".into()));
+}
+
+#[test]
+fn a_server_that_dies_and_one_that_is_not_there() {
+    let Some(mut server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    recorded(&dyno, &traffic(4_000));
+    let run = dyno.start(&["replay", "t.dyno", &server.uri(), "--out", "r", "--quiet"]);
+    dyno.await_phase("r", "measure");
+    let many = |_: &u32| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        server.cli(&["DBSIZE"]).parse::<u64>().is_ok_and(|keys| keys > 50)
+    };
+    assert!((0..500).any(|n| many(&n)));
+    server.kill();
+    server.restart();
+    let output = finish(run);
+    assert_exit(&output, &[0, 5]);
+    let summary = dyno.summary("r");
+    let measured = phase(&summary, "measure");
+    // Every command has an outcome, and those after the restart went on: also in their own databases.
+    let ok = outcome(measured, "ok");
+    assert!(arrivals(measured) >= 1_201 && ok > 600 && ok < arrivals(measured), "{measured}");
+    assert_eq!(server.cli(&["DBSIZE"]).parse::<u64>().unwrap(), calls(&server)["SET"]);
+    assert_eq!(server.cli(&["-n", "2", "GET", "n"]).parse::<u64>().unwrap(), calls(&server)["INCR"]);
+    let uri = server.uri();
+    drop(server);
+    let gone = dyno.run(&["replay", "t.dyno", &uri, "--no-out"]);
+    assert_exit(&gone, &[3]);
+}
+
+#[test]
+fn a_replay_that_is_interrupted_keeps_what_it_has() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    recorded(&dyno, &traffic(60_000));
+    let run = dyno.start(&["replay", "t.dyno", &server.uri(), "--out", "r", "--quiet"]);
+    dyno.await_phase("r", "measure");
+    let many = |_: &u32| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        server.cli(&["DBSIZE"]).parse::<u64>().is_ok_and(|keys| keys > 20)
+    };
+    assert!((0..500).any(|n| many(&n)));
+    signal(run.id(), "INT");
+    let output = finish(run);
+    assert_exit(&output, &[130]);
+    let summary = dyno.summary("r");
+    assert_eq!(summary["status"], "interrupted");
+    assert_eq!(sent(&summary)["SET"], calls(&server)["SET"]);
+}
+
+#[test]
+fn what_cannot_be_recorded_or_replayed_is_refused() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    recorded(&dyno, &traffic(100));
+    let refused = |words: &[&str], expected: &str| {
+        let output = dyno.run(words);
+        assert_exit(&output, &[2]);
+        assert!(stderr(&output).contains(expected), "{words:?}: {}", stderr(&output));
+    };
+    refused(&["record", "monitor.txt", "-o", "t.dyno"], "it is there already");
+    refused(&["record", "nothing.txt", "-o", "u.dyno"], "nothing.txt: No such file");
+    std::fs::write(dyno.path("other.txt"), "select * from t\n").unwrap();
+    refused(&["record", "other.txt", "-o", "u.dyno"], "expected the output of redis-cli MONITOR");
+    refused(&["record", "other.txt", "--kind", "monitor", "-o", "u.dyno"], "it has no lines of MONITOR");
+    assert!(!dyno.path("u.dyno").exists());
+    refused(&["replay", "monitor.txt", &uri], "it is no recording of dyno");
+    refused(&["replay", "t.dyno"], "expected a target");
+    refused(&["replay", "t.dyno", &uri, "--speed", "0"], "a number above 0");
+    refused(&["replay", "t.dyno", &uri, "--from", "2s", "--to", "1s"], "expected a time after 2s");
+    refused(&["replay", "t.dyno", &uri, "--from", "1h"], "it holds no commands");
+    refused(&["replay", "t.dyno", &uri, "--ops", "5"], "--ops");
+    refused(&["replay", "t.dyno", "null:"], "expected a target that speaks it");
+    refused(&["run", &uri, "--speed", "2"], "--recording");
+    // Half a file is replayed as far as it goes, and says so.
+    let whole = std::fs::read(dyno.path("t.dyno")).unwrap();
+    std::fs::write(dyno.path("half.dyno"), &whole[..whole.len() - 20]).unwrap();
+    let output = dyno.run(&["replay", "half.dyno", &uri, "--speed", "max", "--no-out"]);
+    assert_exit(&output, &[0, 5]);
+    assert!(stderr(&output).contains("it was cut off"), "{}", stderr(&output));
+    assert_eq!(server.cli(&["DBSIZE"]), "10");
+}
+
+#[test]
+fn an_append_only_file_is_traffic() {
+    let Some(then) = RedisProcess::start(&[
+        "--appendonly",
+        "yes",
+        "--aof-timestamp-enabled",
+        "yes",
+        "--appendfsync",
+        "always",
+    ]) else {
+        return skip("replay of an append-only file");
+    };
+    let Some(now) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    for n in 0..30 {
+        then.cli(&["SET", &format!("k{n}"), &"v".repeat(n)]);
+        then.cli(&["GET", "k0"]);
+    }
+    then.cli(&["-n", "2", "SADD", "s", "a", "b"]);
+    then.cli(&["DEL", "k3"]);
+    let folder = then.folder().join("appendonlydir");
+    let found = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let Some(file) = found.into_iter().find(|path| path.to_string_lossy().ends_with(".incr.aof")) else {
+        return skip("append-only files of several parts");
+    };
+    let output = dyno.run(&["record", &file.display().to_string(), "-o", "w.dyno"]);
+    assert_exit(&output, &[0]);
+    let output = dyno.run(&["replay", "w.dyno", &now.uri(), "--speed", "max", "--out", "r"]);
+    assert_exit(&output, &[0, 5]);
+    assert_eq!(digest(&now), digest(&then), "{}", stderr(&output));
+    assert_eq!((now.cli(&["DBSIZE"]), now.cli(&["-n", "2", "SCARD", "s"])), ("29".into(), "2".into()));
+}

@@ -1,0 +1,16 @@
+//! Learning: a workload that behaves like a recording.
+//!
+//! ```text
+//! recording --shapes--> commands by name and number of words, what each argument is like
+//!           --spaces--> keys by pattern, how popular they are
+//!           --arrivals--> rate, and how bursty it is
+//!           --text--> a workload of commands (docs/commands.md), and how well each part fits
+//! ```
+
+mod arrivals;
+mod popularity;
+mod shapes;
+mod spaces;
+mod text;
+
+pub use text::{LearnedWorkload, learn_file};

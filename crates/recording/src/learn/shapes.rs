@@ -1,0 +1,176 @@
+//! Commands by name and number of words, and what each of their arguments is like.
+
+use super::spaces::KeySpaces;
+use crate::entry::{Arguments, RecordedKind, RecordedReply};
+use dyno_types::command::ReplyKind;
+use std::collections::BTreeMap;
+
+/// Different values of an argument that are told apart.
+const VALUES: usize = 12;
+
+/// Numbers of the arguments that are keys, as far as names tell; 0 is the command's name.
+pub(super) fn key_places(words: &Arguments) -> Vec<usize> {
+    let count = words.count();
+    let number = |at: usize| -> usize {
+        let text = if at < count { words.word(at) } else { b"" };
+        std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0).min(count)
+    };
+    match words.command_name().as_str() {
+        "PING" | "ECHO" | "INFO" | "TIME" | "COMMAND" | "CLIENT" | "SCRIPT" | "FUNCTION" | "PUBLISH"
+        | "SPUBLISH" | "PUBSUB" | "CLUSTER" | "SCAN" | "DBSIZE" | "RANDOMKEY" | "KEYS" | "ROLE"
+        | "LASTSAVE" | "LOLWUT" | "READONLY" | "READWRITE" => Vec::new(),
+        "MGET" | "DEL" | "UNLINK" | "EXISTS" | "TOUCH" | "SUNION" | "SINTER" | "SDIFF" | "PFCOUNT"
+        | "PFMERGE" | "SUNIONSTORE" | "SINTERSTORE" | "SDIFFSTORE" => (1..count).collect(),
+        "MSET" | "MSETNX" => (1..count).step_by(2).collect(),
+        "RENAME" | "RENAMENX" | "COPY" | "SMOVE" | "LMOVE" | "RPOPLPUSH" | "LCS" | "GEOSEARCHSTORE"
+        | "ZRANGESTORE" => (1..count.min(3)).collect(),
+        "EVAL" | "EVALSHA" | "FCALL" | "EVAL_RO" | "EVALSHA_RO" | "FCALL_RO" => {
+            (3..(3 + number(2)).min(count)).collect()
+        }
+        "ZUNION" | "ZINTER" | "ZDIFF" | "SINTERCARD" | "ZINTERCARD" | "LMPOP" | "ZMPOP" => {
+            (2..(2 + number(1)).min(count)).collect()
+        }
+        "ZUNIONSTORE" | "ZINTERSTORE" | "ZDIFFSTORE" => {
+            std::iter::once(1).chain(3..(3 + number(2)).min(count)).filter(|at| *at < count).collect()
+        }
+        "OBJECT" | "XGROUP" | "XINFO" | "MEMORY" | "BITOP" => (2..count.min(3)).collect(),
+        "XREAD" | "XREADGROUP" => {
+            let streams = (1..count).find(|at| words.word(*at).eq_ignore_ascii_case(b"STREAMS"));
+            streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (count - at - 1) / 2).collect())
+        }
+        _ if count > 1 => vec![1],
+        _ => Vec::new(),
+    }
+}
+
+/// What the values of an argument are like.
+#[derive(Debug, Default)]
+pub(super) struct ArgumentStats {
+    pub count: u64,
+    /// Values and how often each came, while there are few.
+    pub values: Option<BTreeMap<Vec<u8>, u64>>,
+    /// Least and greatest, while all are whole numbers.
+    pub numbers: Option<(i64, i64)>,
+    /// How often each length came, bytes.
+    pub lengths: BTreeMap<u32, u64>,
+    /// Key spaces and how often each came; of a key.
+    pub spaces: BTreeMap<usize, u64>,
+}
+
+/// A length, rounded to about one in two hundred, so that there are few of them.
+fn rounded(length: u64) -> u32 {
+    let length = length.min(u64::from(u32::MAX)) as u32;
+    let shift = (32 - length.leading_zeros()).saturating_sub(8);
+    length >> shift << shift
+}
+
+impl ArgumentStats {
+    fn note(&mut self, words: &Arguments, place: usize) {
+        let word = words.word(place);
+        let length = words.long_value(place).map_or(word.len() as u64, |value| value.length);
+        if self.count == 0 {
+            self.values = Some(BTreeMap::new());
+        }
+        let number = std::str::from_utf8(word).ok().and_then(|text| text.parse::<i64>().ok());
+        // What is written otherwise would come out otherwise.
+        let number = number.filter(|number| number.to_string().as_bytes() == word);
+        self.numbers = match (self.count, self.numbers, number) {
+            (0, _, Some(number)) => Some((number, number)),
+            (_, Some((least, most)), Some(number)) => Some((least.min(number), most.max(number))),
+            _ => None,
+        };
+        self.count += 1;
+        *self.lengths.entry(rounded(length)).or_default() += 1;
+        if let Some(values) = &mut self.values {
+            match values.get_mut(word) {
+                Some(count) => *count += 1,
+                None => drop(values.insert(word.to_vec(), 1)),
+            }
+            if values.len() > VALUES || length > 1_000 {
+                self.values = None;
+            }
+        }
+    }
+}
+
+/// Commands of one name and one number of words.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    pub count: u64,
+    /// By place; that of the name is empty.
+    pub arguments: Vec<ArgumentStats>,
+    /// Replies: all, and those that were nil.
+    pub replies: u64,
+    pub nils: u64,
+    /// Lengths of replies that are texts, bytes.
+    pub texts: BTreeMap<u32, u64>,
+}
+
+/// All of them, by name in capitals and number of words.
+pub(super) type Shapes = BTreeMap<(String, usize), Shape>;
+
+/// Notes a command.
+pub(super) fn note(
+    shapes: &mut Shapes,
+    spaces: &mut KeySpaces,
+    words: &Arguments,
+    reply: Option<&RecordedReply>,
+) {
+    let shape = shapes.entry((words.command_name(), words.count())).or_default();
+    if shape.count == 0 {
+        shape.arguments.resize_with(words.count(), ArgumentStats::default);
+    }
+    shape.count += 1;
+    let keys = key_places(words);
+    for place in 1..words.count() {
+        if keys.contains(&place) {
+            if let Some(space) = spaces.note(words.word(place)) {
+                *shape.arguments[place].spaces.entry(space).or_default() += 1;
+            }
+        } else {
+            shape.arguments[place].note(words, place);
+        }
+    }
+    if let Some(reply) = reply {
+        shape.replies += 1;
+        match reply.kind {
+            RecordedKind::Reply(ReplyKind::Nil) => shape.nils += 1,
+            RecordedKind::Reply(ReplyKind::Text) => *shape.texts.entry(rounded(reply.size)).or_default() += 1,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(line: &str) -> Vec<usize> {
+        key_places(&Arguments::from_words(line.split(' ')))
+    }
+
+    #[test]
+    fn keys_are_where_names_say() {
+        assert_eq!(places("get a"), [1]);
+        assert_eq!(places("MSET a 1 b 2"), [1, 3]);
+        assert_eq!(places("EVAL x 2 a b c"), [3, 4]);
+        assert_eq!(places("XREADGROUP GROUP g c STREAMS a b > >"), [5, 6]);
+        assert_eq!(places("ZUNIONSTORE d 2 a b"), [1, 3, 4]);
+        assert!(places("PING").is_empty() && places("EVAL x 99").is_empty());
+    }
+
+    #[test]
+    fn arguments_are_told_by_their_values() {
+        let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
+        for n in 0..100 {
+            let line = format!("SET k{n} {} EX 60", "x".repeat(n % 20));
+            note(&mut shapes, &mut spaces, &Arguments::from_words(line.split(' ')), None);
+            note(&mut shapes, &mut spaces, &Arguments::from_words(format!("zadd b {n} m").split(' ')), None);
+        }
+        let set = &shapes[&("SET".to_owned(), 5)];
+        assert_eq!((set.count, set.arguments[1].spaces.len()), (100, 1));
+        assert!(set.arguments[2].values.is_none() && set.arguments[2].lengths.len() == 20);
+        assert_eq!(set.arguments[3].values.as_ref().unwrap().len(), 1);
+        assert_eq!(shapes[&("ZADD".to_owned(), 4)].arguments[2].numbers, Some((0, 99)));
+    }
+}

@@ -1,0 +1,379 @@
+//! What was learned, as a workload of commands (docs/commands.md) with how well it fits.
+
+use super::arrivals::{Arrivals, SCALES_NS};
+use super::popularity::Popularity;
+use super::shapes::{ArgumentStats, Shape, Shapes, note};
+use super::spaces::KeySpaces;
+use crate::entry::Entry;
+use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
+use crate::replay::{RecordingSurvey, ReplayOptions, survey_file};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Operations of a workload: what a run can tell apart, and room for the rest.
+const OPERATIONS: usize = 60;
+
+/// Parts that a distribution of lengths is cut into.
+const PARTS: usize = 12;
+
+/// A workload that was learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedWorkload {
+    /// The file, as `dyno run --workload` takes it.
+    pub text: String,
+    /// How well it fits, and what it leaves out: a line each.
+    pub findings: Vec<String>,
+    /// Commands a second.
+    pub rate: f64,
+    /// Connections.
+    pub connections: u32,
+}
+
+/// A text as YAML: what JSON writes, YAML reads.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".into())
+}
+
+/// A literal word.
+fn literal(word: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(word).ok()?;
+    (!text.chars().any(char::is_control)).then(|| quoted(&text.replace("%{", "%%{")))
+}
+
+/// Lengths in parts of about the same weight: least, greatest and weight.
+fn parts(lengths: &BTreeMap<u32, u64>) -> Vec<(u32, u32, u64)> {
+    let all: u64 = lengths.values().sum();
+    let step = all.div_ceil(PARTS as u64).max(1);
+    let mut parts: Vec<(u32, u32, u64)> = Vec::new();
+    for (length, count) in lengths {
+        match parts.last_mut() {
+            // Few lengths stay as they are; a part never spans more than a quarter of its own length.
+            Some((from, to, weight))
+                if lengths.len() > PARTS && *weight + count <= step && *length <= *from + *from / 4 =>
+            {
+                (*to, *weight) = (*length, *weight + count);
+            }
+            _ => parts.push((*length, *length, *count)),
+        }
+    }
+    parts
+}
+
+/// A text of these lengths.
+fn text_of(lengths: &BTreeMap<u32, u64>) -> String {
+    let one = |(from, to, _): &(u32, u32, u64)| match from == to {
+        true => format!("{{ $string: {from} }}"),
+        false => format!("{{ $string: [{from}, {to}] }}"),
+    };
+    let parts = parts(lengths);
+    match &parts[..] {
+        [] => "{ $string: 1 }".into(),
+        [only] => one(only),
+        all => {
+            let values: Vec<String> = all.iter().map(one).collect();
+            let weights: Vec<String> = all.iter().map(|(.., weight)| weight.to_string()).collect();
+            format!("{{ $oneOf: {{ values: [{}], weights: [{}] }} }}", values.join(", "), weights.join(", "))
+        }
+    }
+}
+
+/// One of several generators, by weight.
+fn one_of(all: &[(String, u64)]) -> String {
+    match all {
+        [(only, _)] => only.clone(),
+        all => {
+            let values: Vec<&str> = all.iter().map(|(value, _)| value.as_str()).collect();
+            let weights: Vec<String> = all.iter().map(|(_, weight)| weight.to_string()).collect();
+            format!("{{ $oneOf: {{ values: [{}], weights: [{}] }} }}", values.join(", "), weights.join(", "))
+        }
+    }
+}
+
+fn argument(stats: &ArgumentStats, key_of: &dyn Fn(usize) -> String) -> String {
+    if !stats.spaces.is_empty() {
+        let all: Vec<(String, u64)> =
+            stats.spaces.iter().map(|(space, count)| (key_of(*space), *count)).collect();
+        return one_of(&all);
+    }
+    if let Some(values) = &stats.values {
+        let known: Option<Vec<(String, u64)>> =
+            values.iter().map(|(word, count)| Some((literal(word)?, *count))).collect();
+        if let Some(known) = known.filter(|known| !known.is_empty()) {
+            return one_of(&known);
+        }
+    }
+    match stats.numbers {
+        Some((least, most)) if least < most => format!("{{ $long: [{least}, {most}] }}"),
+        _ => text_of(&stats.lengths),
+    }
+}
+
+/// Commands that fill a key, the usual first.
+const FILLING: [&str; 15] = [
+    "SET", "HSET", "ZADD", "SADD", "RPUSH", "LPUSH", "XADD", "SETEX", "PSETEX", "HMSET", "GEOADD", "PFADD",
+    "INCR", "INCRBY", "SETBIT",
+];
+
+/// A command that fills the keys of a space: one that was seen, or what a read of texts must have found.
+fn filling(shapes: &Shapes, space: usize, key: &str, key_of: &dyn Fn(usize) -> String) -> Option<String> {
+    let uses = |shape: &Shape| shape.arguments.get(1).is_some_and(|first| first.spaces.contains_key(&space));
+    for name in FILLING {
+        let found = shapes.iter().filter(|((own, _), shape)| own == name && uses(shape));
+        if let Some(((name, _), shape)) = found.max_by_key(|(_, shape)| shape.count) {
+            let rest = shape.arguments.iter().skip(2).map(|stats| argument(stats, key_of));
+            let words: Vec<String> = [quoted(name), key.to_owned()].into_iter().chain(rest).collect();
+            return Some(format!("[{}]", words.join(", ")));
+        }
+    }
+    let gets = shapes.iter().find(|((name, count), shape)| name == "GET" && *count == 2 && uses(shape));
+    let texts = gets.map(|(_, shape)| &shape.texts).filter(|texts| !texts.is_empty())?;
+    Some(format!("[\"SET\", {key}, {}]", text_of(texts)))
+}
+
+/// Commands that set up a connection, or make a transaction of others.
+const SETUP: [&str; 16] = [
+    "SELECT",
+    "HELLO",
+    "CLIENT",
+    "COMMAND",
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH",
+    "UNWATCH",
+    "READONLY",
+    "READWRITE",
+    "ASKING",
+    "WAIT",
+    "CLUSTER",
+    "RESET",
+    "QUIT",
+];
+
+/// Learns a workload from a recording.
+///
+/// # Errors
+/// The file cannot be read, or holds nothing to learn from.
+pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingError> {
+    let options = ReplayOptions::default();
+    let (header, survey) = survey_file(path, &options)?;
+    let mut reader = RecordingReader::open_file(path)?;
+    let (mut shapes, mut spaces, mut arrivals) =
+        (Shapes::default(), KeySpaces::default(), Arrivals::default());
+    let mut setup: BTreeMap<String, u64> = BTreeMap::new();
+    let mut entry = Entry::default();
+    while let Some(event) = reader.next_event(&mut entry)? {
+        if event != RecordedEvent::Entry || !survey.sends(&options, &entry) {
+            continue;
+        }
+        let name = entry.arguments.command_name();
+        if SETUP.contains(&name.as_str()) {
+            *setup.entry(name).or_default() += 1;
+            continue;
+        }
+        arrivals.note(entry.at_ns);
+        note(&mut shapes, &mut spaces, &entry.arguments, entry.reply.as_ref());
+    }
+    if shapes.is_empty() {
+        return Err(RecordingError::Empty);
+    }
+    Ok(written(&header, &survey, (&shapes, &spaces, &arrivals), &setup, seed))
+}
+
+/// Names of key spaces, of which one may have several tiers: each with the share of its requests.
+fn spaces_text(spaces: &KeySpaces, out: &mut String, findings: &mut Vec<String>) -> Vec<Vec<(String, u64)>> {
+    let mut names = Vec::new();
+    out.push_str("keys:\n");
+    for (number, space) in spaces.all.iter().enumerate() {
+        let (popularity, error) = space.popularity();
+        let format = space.key_format(number);
+        let keys = space.keys();
+        let name = format!("k{number}");
+        let mut own = Vec::new();
+        let line = |name: &str, count: u64, first: u64, spread: &str| {
+            let first = if first > 0 { format!(", first: {first}") } else { String::new() };
+            format!("  {name}: {{ count: {count}, format: {}{first}{spread} }}\n", quoted(&format))
+        };
+        let words = match &popularity {
+            Popularity::Uniform => {
+                out.push_str(&line(&name, keys, 0, ""));
+                own.push((name, 1));
+                "all alike".to_owned()
+            }
+            Popularity::Zipfian(theta) => {
+                out.push_str(&line(&name, keys, 0, &format!(", distribution: \"zipfian:{theta}\"")));
+                own.push((name, 1));
+                format!("zipfian with exponent {theta}")
+            }
+            Popularity::Tiers(tiers) => {
+                let scale = 1.0 / space.counted_share();
+                let mut first = 0;
+                for (tier, (size, share)) in tiers.iter().enumerate() {
+                    let (name, size) = (format!("{name}_{tier}"), (*size as f64 * scale) as u64);
+                    out.push_str(&line(&name, size, first, ""));
+                    own.push((name, ((share * 1e6) as u64).max(1)));
+                    first += size;
+                }
+                format!(
+                    "in {} tiers, the most popular key {:.2} % of the requests",
+                    tiers.len(),
+                    tiers[0].1 * 100.0
+                )
+            }
+        };
+        let estimate = if space.counted_share() < 1.0 { "about " } else { "" };
+        findings.push(format!(
+            "{format}: {estimate}{keys} keys, {} requests; popularity {words}, off by at most {:.1} % of the requests",
+            space.requests,
+            error * 100.0
+        ));
+        names.push(own);
+    }
+    names
+}
+
+fn written(
+    header: &RecordingHeader,
+    survey: &RecordingSurvey,
+    (shapes, spaces, arrivals): (&Shapes, &KeySpaces, &Arrivals),
+    setup: &BTreeMap<String, u64>,
+    seed: u64,
+) -> LearnedWorkload {
+    let mut findings = Vec::new();
+    let mut body = format!("seed: {seed}\n");
+    let names = spaces_text(spaces, &mut body, &mut findings);
+    let key_of = |space: usize| {
+        let all: Vec<(String, u64)> =
+            names[space].iter().map(|(name, weight)| (format!("{{ $key: {name} }}"), *weight)).collect();
+        one_of(&all)
+    };
+    let mut load = String::new();
+    for (space, own) in names.iter().enumerate() {
+        let filled = own.iter().filter_map(|(name, _)| {
+            let command = filling(shapes, space, &format!("{{ $key: {name} }}"), &key_of)?;
+            Some(format!("  - {{ for: {name}, command: {command} }}\n"))
+        });
+        let filled: Vec<String> = filled.collect();
+        if filled.is_empty() {
+            findings.push(format!(
+                "{}: nothing shows what its keys hold: they are not loaded",
+                spaces.all[space].key_format(space)
+            ));
+        }
+        load.extend(filled);
+    }
+    if !load.is_empty() {
+        let _ = write!(body, "load:\n{load}");
+    }
+    operations(&mut body, shapes, &key_of, &mut findings);
+    gaps(header, survey, (shapes, spaces, arrivals), setup, &mut findings);
+    let rate = arrivals.rate();
+    let mut text = String::from("# Learned from a recording by `dyno learn`. See docs/learn.md.\n");
+    let _ = writeln!(
+        text,
+        "# As it was: --rate {rate:.1} --connections {} --arrivals {}",
+        survey.users.max(1),
+        if is_even(arrivals) { "constant" } else { "poisson" }
+    );
+    for finding in &findings {
+        let _ = writeln!(text, "# - {}", finding.replace('\n', " "));
+    }
+    text.push_str(&body);
+    LearnedWorkload { text, findings, rate, connections: survey.users.max(1) }
+}
+
+fn is_even(arrivals: &Arrivals) -> bool {
+    arrivals.dispersion().iter().flatten().all(|index| *index < 0.5)
+}
+
+fn operations(
+    body: &mut String,
+    shapes: &Shapes,
+    key_of: &dyn Fn(usize) -> String,
+    findings: &mut Vec<String>,
+) {
+    let mut order: Vec<(&(String, usize), &Shape)> = shapes.iter().collect();
+    order.sort_by_key(|(name, shape)| (std::cmp::Reverse(shape.count), (*name).clone()));
+    let all: u64 = order.iter().map(|(_, shape)| shape.count).sum();
+    let rest: u64 = order.iter().skip(OPERATIONS).map(|(_, shape)| shape.count).sum();
+    body.push_str("commands:\n");
+    let mut used: BTreeMap<String, u32> = BTreeMap::new();
+    for ((name, _), shape) in order.into_iter().take(OPERATIONS) {
+        let plain: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+            .collect();
+        let number = used.entry(plain.clone()).or_default();
+        *number += 1;
+        let own = if *number == 1 { plain } else { format!("{plain}_{number}") };
+        let arguments = shape.arguments.iter().skip(1).map(|stats| argument(stats, key_of));
+        let words: Vec<String> = std::iter::once(quoted(name)).chain(arguments).collect();
+        let _ = writeln!(
+            body,
+            "  {own}: {{ weight: {}, miss: ok, command: [{}] }}",
+            shape.count,
+            words.join(", ")
+        );
+    }
+    if rest > 0 {
+        let share = rest as f64 * 100.0 / all as f64;
+        findings.push(format!(
+            "left out: {rest} commands ({share:.2} %) of rarer forms than the first {OPERATIONS}"
+        ));
+    }
+}
+
+/// What the workload does not have of the recording.
+fn gaps(
+    header: &RecordingHeader,
+    survey: &RecordingSurvey,
+    (shapes, spaces, arrivals): (&Shapes, &KeySpaces, &Arrivals),
+    setup: &BTreeMap<String, u64>,
+    findings: &mut Vec<String>,
+) {
+    let scales = arrivals.dispersion();
+    let known: Vec<String> = scales
+        .iter()
+        .zip(SCALES_NS)
+        .filter_map(|(index, scale)| Some(format!("{:.2} at {} ms", (*index)?, scale / 1_000_000)))
+        .collect();
+    if !known.is_empty() && !header.is_without(Lack::Times) {
+        findings.push(format!(
+            "index of dispersion of the arrivals {} (1: Poisson; the workload's arrivals are what --arrivals and --rate make them)",
+            known.join(", ")
+        ));
+    }
+    let (replies, nils) = shapes
+        .iter()
+        .filter(|((name, _), _)| name == "GET")
+        .fold((0, 0), |(replies, nils), (_, shape)| (replies + shape.replies, nils + shape.nils));
+    if replies > 0 {
+        let hits = (replies - nils) as f64 * 100.0 / replies as f64;
+        findings
+            .push(format!("GET found something in {hits:.1} % of {replies} cases; here all keys are loaded"));
+    }
+    if spaces.others > 0 {
+        findings.push(format!("left out: the keys of {} requests, of rarer patterns", spaces.others));
+    }
+    for (name, count) in setup {
+        findings.push(format!(
+            "left out: {count} {name}: commands that set up connections, and transactions around others"
+        ));
+    }
+    for (reason, count) in &survey.left_out {
+        findings.push(format!("left out: {count} {reason}"));
+    }
+    for lack in &header.lacks {
+        findings.push(format!(
+            "the recording's source ({}) does not tell {}",
+            header.source,
+            lack.lack_words()
+        ));
+    }
+    findings.push(
+        "not learned: sequences of commands that belong together, changes of the mix over time, which fields go with which keys, \
+         compressibility of values"
+            .into(),
+    );
+}

@@ -1,0 +1,368 @@
+//! Commands on their way from the file to users: a thread reads ahead of the load.
+
+use super::compare::DivergenceCounts;
+use super::long::put_long;
+use super::selection::{ReplayOptions, is_comparable, sets_state};
+use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name};
+use crate::entry::{Arguments, Entry, RecordedReply};
+use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingPoint, RecordingReader};
+use dyno_db_redis::protocol::resp::{put_array, put_bulk};
+use dyno_workload::ReplayedReplies;
+use hdrhistogram::Histogram;
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Bytes of commands that are read ahead of the load, and the most where a user has nothing to send meanwhile.
+const AHEAD_BYTES: (u64, u64) = (256 << 20, 1 << 30);
+
+/// Most commands whose late reply is waited for.
+const UNANSWERED: usize = 1 << 20;
+
+/// Pause of the reader when it is far enough ahead.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// Memory that a command takes beside its bytes.
+const OVERHEAD: u64 = 128;
+
+/// What a command does to its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    None,
+    /// It chooses a database, or a version of the protocol.
+    State,
+    /// It begins a transaction.
+    Begins,
+    /// It ends one.
+    Ends,
+}
+
+fn effect(arguments: &Arguments) -> Effect {
+    match arguments {
+        all if sets_state(all) => Effect::State,
+        all if all.is_named("MULTI") => Effect::Begins,
+        all if all.is_named("EXEC") || all.is_named("DISCARD") => Effect::Ends,
+        _ => Effect::None,
+    }
+}
+
+/// A command to be sent.
+#[derive(Clone, Debug)]
+pub(super) struct PlayedCommand {
+    pub at_ns: u64,
+    pub metric: u16,
+    pub waits: bool,
+    pub effect: Effect,
+    /// As it goes over the wire; empty where a value must be made first.
+    pub bytes: Box<[u8]>,
+    pub made: Option<Box<Arguments>>,
+    /// The reply of then, where it can be compared.
+    pub then: Option<Box<RecordedReply>>,
+}
+
+impl PlayedCommand {
+    fn of_entry(entry: &Entry, metric: u16) -> Self {
+        let arguments = &entry.arguments;
+        let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
+        let mut bytes = Vec::new();
+        if is_kept {
+            put_command(arguments, &mut bytes);
+        }
+        PlayedCommand {
+            at_ns: entry.at_ns,
+            metric,
+            waits: !entry.overlaps,
+            effect: effect(arguments),
+            bytes: bytes.into_boxed_slice(),
+            made: (!is_kept).then(|| Box::new(arguments.clone())),
+            then: entry.reply.as_ref().filter(|_| is_comparable(arguments)).cloned().map(Box::new),
+        }
+    }
+
+    /// Appends the command as it goes over the wire.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        match &self.made {
+            None => out.extend_from_slice(&self.bytes),
+            Some(arguments) => put_command(arguments, out),
+        }
+    }
+
+    /// Its first words, for messages.
+    pub fn shown(&self) -> String {
+        let mut bytes = Vec::new();
+        match &self.made {
+            None => bytes.extend_from_slice(&self.bytes[..self.bytes.len().min(200)]),
+            Some(arguments) => {
+                arguments.words().for_each(|word| bytes.extend([b" ", word].concat()));
+                bytes.truncate(200);
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let words = text.split("\r\n").filter(|part| !part.starts_with(['*', '$']) && !part.is_empty());
+        let line = words.collect::<Vec<_>>().join(" ");
+        line.chars().take(80).map(|c| if c.is_control() { '.' } else { c }).collect()
+    }
+
+    fn memory(&self) -> u64 {
+        self.bytes.len() as u64
+            + self.made.as_ref().map_or(0, |made| made.words().map(|w| w.len() as u64).sum())
+            + OVERHEAD
+    }
+}
+
+fn put_command(arguments: &Arguments, out: &mut Vec<u8>) {
+    put_array(out, arguments.count());
+    let mut made = Vec::new();
+    for (number, word) in arguments.words().enumerate() {
+        match arguments.long_value(number) {
+            None => put_bulk(out, word),
+            Some(value) => {
+                made.clear();
+                put_long(value, &mut made);
+                put_bulk(out, &made);
+            }
+        }
+    }
+}
+
+/// Commands of a user: those that wait, and those that are under way.
+#[derive(Debug, Default)]
+pub(super) struct UserFeed {
+    pub waiting: VecDeque<PlayedCommand>,
+    pub under_way: Vec<Option<PlayedCommand>>,
+    pub free: Vec<u32>,
+    /// The last of the commands that have set the state of its connection, by their names.
+    pub state: Vec<(String, PlayedCommand)>,
+    /// A transaction has begun and not ended.
+    pub in_transaction: bool,
+    /// Its connection was lost within one: the rest of it is not sent.
+    pub skips: bool,
+    /// A reply on its connection has differed.
+    pub has_differed: bool,
+}
+
+/// State that the reader, the load threads and the workload share.
+#[derive(Debug)]
+pub(super) struct Feed {
+    path: PathBuf,
+    pub options: ReplayOptions,
+    survey: Arc<RecordingSurvey>,
+    users: Vec<Mutex<UserFeed>>,
+    pub divergence: DivergenceCounts,
+    /// Bytes that were read and are not done with.
+    held: AtomicU64,
+    /// A user had nothing to send since the reader last looked.
+    starved: AtomicBool,
+    over: AtomicBool,
+    stopped: AtomicBool,
+    /// Commands that were not sent because a connection was lost within a transaction.
+    pub cut: AtomicU64,
+    failure: Mutex<Option<String>>,
+    /// Where times were taken then, and whether replies have any.
+    point: RecordingPoint,
+    has_replies: bool,
+    /// Recorded times from command to reply, by metric, microseconds: those of commands that are sent.
+    then: Mutex<Vec<Histogram<u32>>>,
+}
+
+impl Feed {
+    pub fn new(
+        path: &Path,
+        options: ReplayOptions,
+        header: &RecordingHeader,
+        survey: Arc<RecordingSurvey>,
+    ) -> Self {
+        Feed {
+            point: header.point,
+            has_replies: !header.is_without(Lack::Replies),
+            then: Mutex::default(),
+            path: path.to_owned(),
+            users: (0..survey.users).map(|_| Mutex::default()).collect(),
+            options,
+            survey,
+            divergence: DivergenceCounts::default(),
+            held: AtomicU64::new(0),
+            starved: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            cut: AtomicU64::new(0),
+            failure: Mutex::new(None),
+        }
+    }
+
+    pub fn user(&self, user: u64) -> MutexGuard<'_, UserFeed> {
+        self.users[user as usize % self.users.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of users.
+    pub fn user_count(&self) -> u64 {
+        self.users.len() as u64
+    }
+
+    /// Replies of now beside those of then, so far; `metrics`: names of all metrics.
+    pub fn replayed(&self, metrics: &[String]) -> ReplayedReplies {
+        let then = self.then.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |(name, times): (&String, &Histogram<u32>)| {
+            let at = |quantile: f64| times.value_at_quantile(quantile);
+            (!times.is_empty()).then(|| (name.clone(), times.len(), at(0.5), at(0.99)))
+        };
+        let mut left_out: Vec<(String, u64)> = self.survey.left_out.clone().into_iter().collect();
+        let cut = self.cut.load(Ordering::Relaxed);
+        if cut > 0 {
+            left_out.push(("commands of transactions whose connection was lost".into(), cut));
+        }
+        let point = match self.point {
+            RecordingPoint::Server => "server",
+            RecordingPoint::Client => "client",
+            RecordingPoint::Proxy => "proxy",
+            RecordingPoint::Unknown => "unknown",
+        };
+        ReplayedReplies {
+            point: point.into(),
+            then: metrics.iter().zip(then.iter()).filter_map(of).collect(),
+            left_out,
+            failure: self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..self.divergence.so_far()
+        }
+    }
+
+    /// Notes the time that a reply took then.
+    fn note_then(&self, metric: u16, reply: &RecordedReply) {
+        let Some(after_ns) = reply.after_ns else { return };
+        let mut then = self.then.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = usize::from(metric);
+        while then.len() <= number {
+            // Three digits, and as long as it needs: it cannot be refused.
+            match Histogram::new(3) {
+                Ok(new) => then.push(new),
+                Err(_) => return,
+            }
+        }
+        then[number].saturating_record(after_ns.max(1));
+    }
+
+    /// A user has nothing that is known to be its next: whether there will be something.
+    pub fn expects_more(&self) -> bool {
+        let more = !self.over.load(Ordering::Acquire);
+        if more {
+            self.starved.store(true, Ordering::Relaxed);
+        }
+        more
+    }
+
+    /// A command is done with.
+    pub fn forget(&self, command: &PlayedCommand) {
+        self.held.fetch_sub(command.memory(), Ordering::Relaxed);
+    }
+
+    /// The reader ends.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads the whole file, at most so far ahead of the load as memory allows.
+    pub fn read(&self) {
+        if let Err(error) = self.try_read() {
+            let text = format!("{}: {error}", self.path.display());
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        self.over.store(true, Ordering::Release);
+    }
+
+    fn try_read(&self) -> Result<(), RecordingError> {
+        let mut reader = RecordingReader::open_file(&self.path)?;
+        let metrics = self.survey.metrics();
+        let number = |name: &str| metrics.iter().position(|one| one == name);
+        let other = number(OTHER).unwrap_or(0) as u16;
+        // By the command's name as it was written.
+        let mut known: HashMap<Vec<u8>, u16> = HashMap::new();
+        // Of connections: commands before the part that set their state.
+        let mut before: HashMap<u32, Vec<(String, Entry)>> = HashMap::new();
+        // Of users: the connection whose commands it sends.
+        let mut connection_of = vec![NO_USER; self.users.len()];
+        // Commands without a reply, by their numbers in the file: it may come late.
+        let mut unanswered: HashMap<u64, u16> = HashMap::new();
+        let mut commands = 0u64;
+        let mut entry = Entry::default();
+        while let Some(event) = reader.next_event(&mut entry)? {
+            if let RecordedEvent::LateReply { number, reply } = &event {
+                if let Some(metric) = unanswered.remove(number) {
+                    self.note_then(metric, reply);
+                }
+                continue;
+            }
+            commands += 1;
+            if entry.arguments.is_empty() {
+                continue;
+            }
+            let user = self.survey.user_of.get(entry.connection as usize).copied().unwrap_or(NO_USER);
+            if user == NO_USER {
+                continue;
+            }
+            if !self.options.is_in_part(entry.at_ns) {
+                if entry.at_ns < self.options.from_ns && sets_state(&entry.arguments) {
+                    let name = entry.arguments.command_name();
+                    let all = before.entry(entry.connection).or_default();
+                    all.retain(|(other, _)| *other != name);
+                    all.push((name, entry.clone()));
+                }
+                continue;
+            }
+            if self.options.reason_against(&entry).is_some() {
+                continue;
+            }
+            let metric = match known.get(entry.arguments.word(0)) {
+                Some(metric) => *metric,
+                None => {
+                    let metric = number(&metric_name(&entry)).map_or(other, |number| number as u16);
+                    known.insert(entry.arguments.word(0).to_vec(), metric);
+                    metric
+                }
+            };
+            let held = &mut connection_of[user as usize];
+            if *held != entry.connection {
+                // Another connection takes over: it begins as a new one does.
+                let is_first = std::mem::replace(held, entry.connection) == NO_USER;
+                let mut all = before.remove(&entry.connection).unwrap_or_default();
+                let selects = |(name, _): &(String, Entry)| name == "SELECT";
+                if !is_first && !entry.arguments.is_named("SELECT") && !all.iter().any(selects) {
+                    let arguments = Arguments::from_words(["SELECT", "0"]);
+                    all.push(("SELECT".into(), Entry { arguments, ..Entry::default() }));
+                }
+                for (_, mut one) in all {
+                    (one.at_ns, one.implied, one.overlaps, one.reply) = (entry.at_ns, true, false, None);
+                    let metric = number(&metric_name(&one)).map_or(other, |number| number as u16);
+                    self.push(user, PlayedCommand::of_entry(&one, metric));
+                }
+            }
+            match &entry.reply {
+                Some(reply) => self.note_then(metric, reply),
+                None if self.has_replies && unanswered.len() < UNANSWERED => {
+                    unanswered.insert(commands - 1, metric);
+                }
+                None => {}
+            }
+            self.push(user, PlayedCommand::of_entry(&entry, metric));
+            while self.is_far_ahead() {
+                if self.stopped.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_far_ahead(&self) -> bool {
+        let held = self.held.load(Ordering::Relaxed);
+        let starved = held > AHEAD_BYTES.0 && self.starved.swap(false, Ordering::Relaxed);
+        held > if starved { AHEAD_BYTES.1 } else { AHEAD_BYTES.0 } || self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn push(&self, user: u32, command: PlayedCommand) {
+        self.held.fetch_add(command.memory(), Ordering::Relaxed);
+        self.user(u64::from(user)).waiting.push_back(command);
+    }
+}

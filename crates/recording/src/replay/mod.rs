@@ -1,0 +1,21 @@
+//! Replay: a recording as a workload of the engine.
+//!
+//! ```text
+//! file --survey--> which users, names and times --> Replay (a workload whose operations are due when they were)
+//! file --feed (a thread)--> a queue for each user --> Replay::request -> bytes
+//! reply --> divergence from the reply of then
+//! ```
+//!
+//! The file is read twice: `survey` looks at all of it before the run, `feed` keeps as much ahead of the load as memory allows.
+//! `selection` says what is sent at all.
+
+mod compare;
+mod feed;
+mod long;
+mod selection;
+mod survey;
+mod workload;
+
+pub use selection::{ReplayOnly, ReplayOptions};
+pub use survey::{RecordingSurvey, survey_file};
+pub use workload::Replay;

@@ -1,0 +1,188 @@
+//! A look at the whole recording before it is replayed: users, names and times.
+
+use super::selection::{ReplayOptions, waits_for_data};
+use crate::entry::Entry;
+use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
+use dyno_types::limits::METRICS;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::path::Path;
+
+/// Names that are told apart; the rest is one metric, and the waits are another.
+const NAMES: usize = METRICS - 2;
+
+/// The metric of names that are not told apart.
+pub(super) const OTHER: &str = "OTHER";
+
+/// Longest name of a command that is told apart.
+const NAME_BYTES: usize = 40;
+
+/// Connections that users replay one after the other, where there are more than this.
+pub const USERS: usize = 10_000;
+
+/// A connection without a user.
+pub(super) const NO_USER: u32 = u32::MAX;
+
+/// What a recording holds, of what is replayed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordingSurvey {
+    /// Commands that are sent.
+    pub commands: u64,
+    /// Time of the last of them, from the part's begin on, nanoseconds, at the recorded speed.
+    pub length_ns: u64,
+    /// Users: connections of then, or several of them one after the other.
+    pub users: u32,
+    /// Connections whose commands are sent.
+    pub connections: u32,
+    /// Names of commands that are sent, in capitals, and their numbers: the most frequent first.
+    pub names: Vec<(String, u64)>,
+    /// What is not sent, by its reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Of each name, the words of one of its commands.
+    pub examples: BTreeMap<String, Vec<Vec<u8>>>,
+    /// Commands with a recorded reply.
+    pub replies: u64,
+    /// True if the file was cut off.
+    pub cut_off: bool,
+    /// By connection: its user.
+    pub(super) user_of: Vec<u32>,
+}
+
+/// The name under which a command is recorded: what would be no name is none.
+pub(super) fn metric_name(entry: &Entry) -> String {
+    let name = entry.arguments.command_name();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    match name.len() <= NAME_BYTES && !name.is_empty() && name.chars().all(is_name) {
+        // A dot would make it a part of another metric.
+        true => name.replace('.', "_"),
+        false => OTHER.into(),
+    }
+}
+
+impl RecordingSurvey {
+    /// Returns whether a command of the recording is sent.
+    pub(crate) fn sends(&self, options: &ReplayOptions, entry: &Entry) -> bool {
+        let user = self.user_of.get(entry.connection as usize);
+        user.is_some_and(|user| *user != NO_USER)
+            && options.is_in_part(entry.at_ns)
+            && options.reason_against(entry).is_none()
+    }
+
+    /// Names of the metrics of a replay: commands by frequency, then the rest.
+    pub fn metrics(&self) -> Vec<String> {
+        let named = self.names.iter().map(|(name, _)| name.replace('.', "_"));
+        let mut all: Vec<String> = Vec::new();
+        for name in named.filter(|name| name != OTHER) {
+            if !all.contains(&name) && all.len() < NAMES - 1 {
+                all.push(name);
+            }
+        }
+        all.push(OTHER.into());
+        all
+    }
+}
+
+/// Looks at a file: as `options` have it replayed.
+///
+/// # Errors
+/// The file cannot be read, or holds nothing that could be sent.
+pub fn survey_file(
+    path: &Path,
+    options: &ReplayOptions,
+) -> Result<(RecordingHeader, RecordingSurvey), RecordingError> {
+    let mut reader = RecordingReader::open_file(path)?;
+    let header = reader.header().clone();
+    let mut found = RecordingSurvey::default();
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    // Of each connection: its first and last time, and whether it waits for data.
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    let mut waiting: BTreeSet<u32> = BTreeSet::new();
+    // Of each connection: commands that would be sent, by name, for those that turn out to wait.
+    let mut sent: Vec<u64> = Vec::new();
+    let mut entry = Entry::default();
+    while let Some(event) = reader.next_event(&mut entry)? {
+        let is_asked = || options.is_in_part(entry.at_ns) && options.is_own(entry.connection);
+        if event != RecordedEvent::Entry || !is_asked() {
+            continue;
+        }
+        if waits_for_data(&entry.arguments) {
+            waiting.insert(entry.connection);
+        }
+        if let Some(reason) = options.reason_against(&entry) {
+            *found.left_out.entry(reason.into()).or_default() += 1;
+            continue;
+        }
+        let place = entry.connection as usize;
+        if place >= spans.len() {
+            spans.resize(place + 1, (u64::MAX, 0));
+            sent.resize(place + 1, 0);
+        }
+        sent[place] += 1;
+        let (first, last) = &mut spans[place];
+        (*first, *last) = ((*first).min(entry.at_ns), (*last).max(entry.at_ns));
+        let name = entry.arguments.command_name();
+        match counts.get_mut(&name) {
+            Some(count) => *count += 1,
+            None => {
+                found.examples.insert(name.clone(), entry.arguments.words().map(<[u8]>::to_vec).collect());
+                counts.insert(name, 1);
+            }
+        }
+        found.replies += u64::from(entry.reply.is_some());
+        found.length_ns = found.length_ns.max(entry.at_ns - options.from_ns);
+    }
+    found.cut_off = reader.was_cut_off();
+    let of_waiting: u64 = waiting.iter().filter_map(|place| sent.get(*place as usize)).sum();
+    if of_waiting > 0 {
+        found.left_out.insert("commands of connections that wait for data or messages".into(), of_waiting);
+    }
+    for connection in &waiting {
+        if let Some(span) = spans.get_mut(*connection as usize) {
+            *span = (u64::MAX, 0);
+        }
+    }
+    found.commands = sent.iter().sum::<u64>() - of_waiting;
+    (found.user_of, found.users, found.connections) = users_of(&spans, USERS);
+    found.names = counts.into_iter().collect();
+    found.names.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    if found.commands == 0 { Err(RecordingError::Empty) } else { Ok((header, found)) }
+}
+
+/// The user of each connection, given their first and last times; the number of users, and that of connections. More connections
+/// than `limit` share users, one after the other, so that no two are used at a time.
+fn users_of(spans: &[(u64, u64)], limit: usize) -> (Vec<u32>, u32, u32) {
+    let mut order: Vec<usize> = (0..spans.len()).filter(|place| spans[*place].0 != u64::MAX).collect();
+    order.sort_by_key(|place| spans[*place].0);
+    let mut user_of = vec![NO_USER; spans.len()];
+    let mut users = 0u32;
+    let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
+    for place in &order {
+        let (first, last) = spans[*place];
+        let again = match free.peek() {
+            Some(Reverse((ended, user))) if order.len() > limit && *ended < first => Some(*user),
+            _ => None,
+        };
+        let user = again.unwrap_or(users);
+        if again.is_some() {
+            free.pop();
+        } else {
+            users += 1;
+        }
+        free.push(Reverse((last, user)));
+        user_of[*place] = user;
+    }
+    (user_of, users, order.len() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_share_users_only_where_there_are_too_many() {
+        let spans = [(0, 10), (5, 6), (u64::MAX, 0), (7, 20), (11, 12)];
+        assert_eq!(users_of(&spans, 4), (vec![0, 1, NO_USER, 2, 3], 4, 4));
+        // The second ends before the third begins, and the first before the fourth.
+        assert_eq!(users_of(&spans, 3), (vec![0, 1, NO_USER, 1, 0], 2, 4));
+    }
+}

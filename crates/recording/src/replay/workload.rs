@@ -1,0 +1,242 @@
+//! A recording as a workload.
+
+use super::feed::{Effect, Feed, PlayedCommand, UserFeed};
+use super::selection::ReplayOptions;
+use super::survey::RecordingSurvey;
+use crate::format::RecordingHeader;
+use dyno_types::command::ReplyFacts;
+use dyno_types::metric::HELD;
+use dyno_types::{Content, Outcome, Request, Verb};
+use dyno_workload::{Draw, Frontier, Hooks, NextRecorded, OwnMetrics, ReplayedReplies, Workload};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Once};
+
+/// Commands of a recording, each due when it was then, by the user that its connection is.
+pub struct Replay {
+    metrics: Vec<String>,
+    feed: Arc<Feed>,
+    content: Arc<ReplayContent>,
+    began: Once,
+}
+
+impl Replay {
+    /// Of a file that was surveyed with the same options. The file is read when a load thread has been made.
+    pub fn new(
+        path: &Path,
+        options: ReplayOptions,
+        header: &RecordingHeader,
+        survey: Arc<RecordingSurvey>,
+    ) -> Self {
+        let mut metrics = survey.metrics();
+        metrics.push(HELD.into());
+        let feed = Arc::new(Feed::new(path, options, header, survey));
+        Replay { metrics, content: Arc::new(ReplayContent { feed: feed.clone() }), feed, began: Once::new() }
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        self.feed.stop();
+    }
+}
+
+impl UserFeed {
+    /// The next command, after those that are not sent are gone; their number.
+    fn skip_cut(&mut self, feed: &Feed) -> u64 {
+        let mut cut = 0;
+        while self.skips {
+            let Some(command) = self.waiting.pop_front() else { break };
+            self.skips = command.effect != Effect::Ends;
+            feed.forget(&command);
+            cut += 1;
+        }
+        cut
+    }
+
+    fn take_next(&mut self) -> Option<(PlayedCommand, u32)> {
+        let command = self.waiting.pop_front()?;
+        match command.effect {
+            Effect::Begins => self.in_transaction = true,
+            Effect::Ends => self.in_transaction = false,
+            Effect::State => {
+                let name = command.shown().split(' ').next().unwrap_or_default().to_uppercase();
+                self.state.retain(|(other, _)| *other != name);
+                self.state.push((name, command.clone()));
+            }
+            Effect::None => {}
+        }
+        let place = self.free.pop().unwrap_or(self.under_way.len() as u32);
+        Some((command, place))
+    }
+
+    /// The connection was lost: the next one is brought into its state, and the rest of a transaction is not sent.
+    fn lose_connection(&mut self) {
+        self.skips |= std::mem::take(&mut self.in_transaction);
+        let at_ns = self.waiting.front().map_or(0, |next| next.at_ns);
+        let is_state = |command: &PlayedCommand| command.effect == Effect::State && command.then.is_none();
+        if self.waiting.front().is_some_and(is_state) {
+            return;
+        }
+        for (_, command) in self.state.iter().rev() {
+            self.waiting.push_front(PlayedCommand { at_ns, waits: true, then: None, ..command.clone() });
+        }
+    }
+}
+
+impl Workload for Replay {
+    fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        Arc::clone(&self.content) as Arc<dyn Content>
+    }
+
+    /// Takes a user's next command, which is not sent.
+    fn draw(&self, index: u64) -> Draw {
+        let mut user = self.feed.user(index);
+        let metric = match user.waiting.pop_front() {
+            None => 0,
+            Some(command) => {
+                self.feed.forget(&command);
+                command.metric
+            }
+        };
+        Draw { index, kind: metric, seed: 0 }
+    }
+
+    fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
+        Request { verb: Verb::Recorded, metric: draw.kind, ..Request::default() }
+    }
+
+    fn request(&self, index: u64, _frontier: &Frontier) -> Request {
+        let number = index % self.feed.user_count();
+        let mut user = self.feed.user(number);
+        let Some((command, place)) = user.take_next() else {
+            debug_assert!(false, "only what is due is taken");
+            return Request { verb: Verb::Recorded, key: u64::MAX, ..Request::default() };
+        };
+        let metric = command.metric;
+        match user.under_way.get_mut(place as usize) {
+            Some(free) => *free = Some(command),
+            None => user.under_way.push(Some(command)),
+        }
+        Request {
+            verb: Verb::Recorded,
+            metric,
+            collection: number as u32,
+            key: u64::from(place),
+            ..Request::default()
+        }
+    }
+
+    fn hooks(&self) -> Hooks {
+        // Asked when a load thread is made, before it connects: by the time it begins, the first commands are there.
+        let feed = &self.feed;
+        self.began.call_once(|| {
+            let feed = feed.clone();
+            std::thread::spawn(move || feed.read());
+        });
+        Hooks { scripts: false, settled: false, answered: true, resume: false }
+    }
+
+    fn next_recorded(&self, user: u64) -> NextRecorded {
+        let mut own = self.feed.user(user);
+        let cut = own.skip_cut(&self.feed);
+        if cut > 0 {
+            self.feed.cut.fetch_add(cut, Ordering::Relaxed);
+        }
+        match own.waiting.front() {
+            Some(next) => {
+                NextRecorded::Due { at_ns: self.feed.options.due_ns(next.at_ns), waits: next.waits }
+            }
+            // The reader cannot add one meanwhile: it needs the lock that is held here.
+            None if self.feed.expects_more() => NextRecorded::Unknown,
+            None => NextRecorded::Over,
+        }
+    }
+
+    fn answered(&self, request: &Request, outcome: Outcome, _records: u32) {
+        let mut user = self.feed.user(u64::from(request.collection));
+        let place = request.key as usize;
+        let Some(command) = user.under_way.get_mut(place).and_then(Option::take) else { return };
+        user.free.push(place as u32);
+        if outcome.is_unanswered() {
+            if let Some(then) = &command.then {
+                let is_first = !std::mem::replace(&mut user.has_differed, true);
+                self.feed.divergence.compare(then, None, is_first, &|| command.shown());
+            }
+            if matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
+                user.lose_connection();
+            }
+        }
+        self.feed.forget(&command);
+    }
+
+    fn own_metrics(&self) -> OwnMetrics {
+        let held = self.metrics.iter().position(|name| name == HELD).map(|number| number as u16);
+        OwnMetrics { held, ..OwnMetrics::default() }
+    }
+
+    fn replayed(&self) -> Option<ReplayedReplies> {
+        Some(self.feed.replayed(&self.metrics))
+    }
+
+    fn is_per_user(&self) -> bool {
+        true
+    }
+
+    fn is_pure(&self) -> bool {
+        false
+    }
+}
+
+/// Renders the commands of a replay, and compares their replies.
+struct ReplayContent {
+    feed: Arc<Feed>,
+}
+
+impl Content for ReplayContent {
+    fn table(&self) -> &str {
+        ""
+    }
+
+    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn writes(&self, _request: &Request) -> bool {
+        true
+    }
+
+    fn recorded_command(&self, request: &Request, out: &mut Vec<u8>) {
+        let user = self.feed.user(u64::from(request.collection));
+        if let Some(Some(command)) = user.under_way.get(request.key as usize) {
+            command.put(out);
+        }
+    }
+
+    fn compare_reply(&self, request: &Request, reply: &ReplyFacts<'_>) -> bool {
+        let mut user = self.feed.user(u64::from(request.collection));
+        let is_first = !user.has_differed;
+        let Some(Some(command)) = user.under_way.get(request.key as usize) else { return false };
+        let Some(then) = &command.then else {
+            self.feed.divergence.skip();
+            return false;
+        };
+        let differs = self.feed.divergence.compare(then, Some(reply), is_first, &|| command.shown());
+        user.has_differed |= differs;
+        !differs
+    }
+}

@@ -1,0 +1,309 @@
+//! Recorded traffic as work.
+
+use crate::work::{Prepared, Wording, Work, shape};
+use dyno_config::experiment::{Experiment, RecordingSource, TrafficKind};
+use dyno_config::settings::PropertySettings;
+use dyno_db::command_target::CommandTarget;
+use dyno_db::target::OpenTarget;
+use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
+use dyno_recording::RecordingHeader;
+use dyno_recording::replay::{RecordingSurvey, Replay, ReplayOnly, ReplayOptions, survey_file};
+use dyno_types::units::{Thousands, written_duration};
+use dyno_types::{Content, RefusalCode, Refused, Verb};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Commands that are not said to read, and yet change no data.
+const HARMLESS: [&str; 24] = [
+    "PING",
+    "ECHO",
+    "SELECT",
+    "HELLO",
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH",
+    "UNWATCH",
+    "CLIENT",
+    "COMMAND",
+    "INFO",
+    "TIME",
+    "PUBLISH",
+    "SPUBLISH",
+    "CLUSTER",
+    "READONLY",
+    "READWRITE",
+    "ROLE",
+    "LASTSAVE",
+    "PUBSUB",
+    "ASKING",
+    "LOLWUT",
+    "RESET",
+];
+
+/// Kinds of commands that a message names.
+const NAMED: usize = 3;
+
+/// A recording and how it is replayed.
+pub(super) struct RecordedWork {
+    spec: Experiment,
+    source: RecordingSource,
+    name: String,
+    header: RecordingHeader,
+    options: ReplayOptions,
+    survey: Arc<RecordingSurvey>,
+    settings: PropertySettings,
+    /// The words of the key that names the file.
+    key: String,
+}
+
+fn options_of(source: &RecordingSource) -> ReplayOptions {
+    ReplayOptions {
+        speed: match source.speed.as_ref().map_or(1.0, |speed| speed.0) {
+            speed if speed.is_finite() => Some(speed),
+            _ => None,
+        },
+        from_ns: source.from.as_ref().map_or(0, |span| span.0),
+        to_ns: source.to.as_ref().map_or(u64::MAX, |span| span.0),
+        // Which commands only read is known when the server has been asked.
+        only: None,
+        include: source.include.iter().map(|name| name.to_uppercase()).collect(),
+        reads: Vec::new(),
+        part: (0, 1),
+    }
+}
+
+fn survey(
+    source: &RecordingSource,
+    options: &ReplayOptions,
+    key: &str,
+) -> Result<(RecordingHeader, Arc<RecordingSurvey>), Refused> {
+    let refused = |why: String| {
+        Refused::new(RefusalCode::BadFile, key.to_owned(), format!("{key}: {}: {why}", source.file))
+    };
+    let found = survey_file(Path::new(&source.file), options);
+    let (header, survey) = found.map_err(|error| refused(error.to_string()))?;
+    Ok((header, Arc::new(survey)))
+}
+
+impl RecordedWork {
+    pub(super) fn read(
+        spec: &Experiment,
+        source: &RecordingSource,
+        wording: &Wording<'_>,
+    ) -> Result<Self, Refused> {
+        let key = (wording.source)("workload.recording.file").to_string();
+        let options = options_of(source);
+        if options.from_ns >= options.to_ns {
+            let key = (wording.source)("workload.recording.to").to_string();
+            let words = format!("{key}: expected a time after {}", written_duration(options.from_ns));
+            return Err(Refused::new(RefusalCode::BadValue, key, words));
+        }
+        if spec.phases.measure.operations.is_some() {
+            let words = "phases.measure.operations: a recording has its own number of commands: use duration, or from and to";
+            return Err(Refused::new(RefusalCode::Conflict, "phases.measure.operations", words));
+        }
+        let (header, survey) = survey(source, &options, &key)?;
+        if header.protocol != "redis" {
+            let words =
+                format!("{key}: {}: recordings of {} cannot be replayed yet", source.file, header.protocol);
+            return Err(Refused::new(RefusalCode::Unsupported, key, words));
+        }
+        let path = Path::new(&source.file);
+        let name = path.file_stem().map_or("recording".into(), |stem| stem.to_string_lossy().into_owned());
+        let mut settings = PropertySettings::new();
+        settings.set_property("dyno.recording", &source.file, (wording.source)("workload.recording.file"));
+        let speed = source.speed.as_ref().map_or("1".into(), ToString::to_string);
+        settings.set_property("dyno.recording.speed", speed, (wording.source)("workload.recording.speed"));
+        Ok(RecordedWork {
+            spec: spec.clone(),
+            source: source.clone(),
+            name,
+            header,
+            options,
+            survey,
+            settings,
+            key,
+        })
+    }
+
+    /// Asks the server what the commands do. Those that it lacks are sent all the same: that is an answer, too.
+    fn describe(&self, target: &dyn CommandTarget, notes: &mut Vec<String>) -> Result<Vec<String>, RunError> {
+        let mut reading = Vec::new();
+        let mut lacking = Vec::new();
+        for (name, words) in &self.survey.examples {
+            match target.describe(std::slice::from_ref(words)) {
+                Ok(facts) if facts.iter().all(|facts| facts.reads) => reading.push(name.clone()),
+                Ok(_) => {}
+                Err((_, error @ RunError::Unreachable { .. })) => return Err(error),
+                Err((_, error)) => lacking.push(error.to_string()),
+            }
+        }
+        for why in lacking.iter().take(NAMED) {
+            notes.push(format!("{why}: it is sent as it was"));
+        }
+        Ok(reading)
+    }
+
+    /// Refuses to write to a server that holds data, unless it is named.
+    fn refuse_writes(&self, opened: &dyn OpenTarget, target: &dyn CommandTarget) -> Result<(), RunError> {
+        let harmless = |name: &String| HARMLESS.contains(&name.as_str()) || self.options.reads.contains(name);
+        let writing: Vec<String> = self
+            .survey
+            .names
+            .iter()
+            .filter(|(name, _)| !harmless(name))
+            .map(|(name, count)| format!("{} {name}", Thousands(*count)))
+            .collect();
+        if writing.is_empty() || self.options.only == Some(ReplayOnly::Reads) {
+            return Ok(());
+        }
+        let Some(keys) = target.count_keys()?.filter(|keys| *keys > 0) else { return Ok(()) };
+        let uri = opened.redacted();
+        let database = uri.rsplit_once('/').map(|(_, last)| last.split('?').next().unwrap_or_default());
+        let database = database.and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
+        let server = opened.nodes().first().map_or(String::new(), |node| format!("{node}/{database}"));
+        if self.source.yes_write.as_deref() == Some(server.as_str()) {
+            return Ok(());
+        }
+        let more = writing.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} other commands") } else { String::new() };
+        let shown = writing[..writing.len().min(NAMED)].join(", ");
+        let words = format!(
+            "{uri} holds {} keys, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it there all \
+             the same, `--only reads` leaves such commands out",
+            Thousands(keys)
+        );
+        Err(Refused::new(RefusalCode::OtherData, "workload.recording.yes_write", words).into())
+    }
+
+    fn replay(&self, options: &ReplayOptions, survey: &Arc<RecordingSurvey>) -> Arc<Replay> {
+        Arc::new(Replay::new(Path::new(&self.source.file), options.clone(), &self.header, survey.clone()))
+    }
+
+    fn job(&self, replay: Arc<Replay>, survey: &RecordingSurvey) -> Result<Job, Refused> {
+        let asked = &self.spec.phases.measure;
+        let warmup_ns = match (&self.spec.phases.warmup, &asked.warmup) {
+            (Some(own), _) => own.duration.0,
+            (None, Some(span)) => span.0,
+            (None, None) => 0,
+        };
+        let length_ns = self.options.speed.map(|speed| (survey.length_ns as f64 / speed) as u64 + 1);
+        let duration_ns = match (&asked.duration, length_ns) {
+            (Some(span), Some(length)) => Some(span.0.min(length.saturating_sub(warmup_ns).max(1))),
+            (Some(span), None) => Some(span.0),
+            (None, length) => length.map(|length| length.saturating_sub(warmup_ns).max(1)),
+        };
+        let users = survey.users.max(1) as usize;
+        let job = Job {
+            pacing: Pacing::Recorded,
+            end: End { operations: None, duration_ns },
+            warmup_ns,
+            warm_users: None,
+            users,
+            pipeline: 1,
+            ..shape::measure(&self.spec, replay)?
+        };
+        job.check()?;
+        Ok(job)
+    }
+}
+
+impl Work for RecordedWork {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn content(&self) -> Arc<dyn Content> {
+        use dyno_workload::Workload as _;
+        self.replay(&self.options, &self.survey).content()
+    }
+
+    fn verbs(&self) -> Vec<Verb> {
+        vec![Verb::Recorded]
+    }
+
+    fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
+        let mut ready = Prepared::default();
+        let target =
+            opened.command_target().filter(|_| opened.recorded_protocol() == Some(&self.header.protocol));
+        let Some(target) = target else {
+            let words = format!(
+                "{}: {} is a recording of {}: expected a target that speaks it",
+                self.key, self.source.file, self.header.protocol
+            );
+            return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
+        };
+        if target.slot(b"key").is_some() {
+            let words = format!("{}: recordings cannot be replayed on a cluster yet", self.key);
+            return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
+        }
+        ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
+        self.adopt(&ready)?;
+        self.refuse_writes(opened, target.as_ref())?;
+        let survey = &self.survey;
+        let seconds = survey.length_ns as f64 / 1e9;
+        ready.notes.push(format!(
+            "{}: {} commands of {} connections in {seconds:.1} s",
+            self.source.file,
+            Thousands(survey.commands),
+            Thousands(u64::from(survey.connections))
+        ));
+        if survey.users < survey.connections {
+            ready.notes.push(format!(
+                "{} users replay them, one connection after the other",
+                Thousands(u64::from(survey.users))
+            ));
+        }
+        for (reason, count) in &survey.left_out {
+            ready.notes.push(format!("not sent: {} {reason}", Thousands(*count)));
+        }
+        if survey.cut_off {
+            ready.notes.push("the file has no end: it was cut off, and is replayed as far as it goes".into());
+        }
+        if !self.header.lacks.is_empty() {
+            let lacks: Vec<&str> = self.header.lacks.iter().map(|lack| lack.lack_words()).collect();
+            ready.notes.push(format!(
+                "its source ({}) does not tell {}",
+                self.header.source,
+                lacks.join(", ")
+            ));
+        }
+        Ok(ready)
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        self.options.reads.clone_from(&prepared.reading);
+        self.options.only = self.source.only.map(|only| match only {
+            TrafficKind::Reads => ReplayOnly::Reads,
+            TrafficKind::Writes => ReplayOnly::Writes,
+        });
+        if self.options.only.is_some() {
+            (_, self.survey) = survey(&self.source, &self.options, &self.key)?;
+        }
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        Ok(None)
+    }
+
+    fn measure(&self) -> Result<Job, Refused> {
+        self.job(self.replay(&self.options, &self.survey), &self.survey)
+    }
+
+    /// Every n-th connection.
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        if total == 1 {
+            return Ok(job.clone());
+        }
+        let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
+        let (_, survey) = survey(&self.source, &options, &self.key)?;
+        let part = self.job(self.replay(&options, &survey), &survey)?;
+        Ok(Job { end: job.end, cores: every_nth(&job.cores, index, total), ..part })
+    }
+
+    fn settings(&self) -> PropertySettings {
+        self.settings.clone()
+    }
+}
