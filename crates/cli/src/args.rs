@@ -2,9 +2,9 @@
 
 use crate::help::with_groups;
 use crate::options::{
-    CleanArgs, CompletionsArgs, ConductArgs, FetchArgs, InitArgs, ListArgs, LogsArgs, MergeArgs, PlanArgs,
-    PresetsArgs, RunArgs, SampleArgs, SchemaArgs, SelftestArgs, SendArgs, StatusArgs, StopArgs, TopArgs,
-    YcsbArgs,
+    CleanArgs, CompletionsArgs, ConductArgs, FetchArgs, InitArgs, LearnArgs, ListArgs, LogsArgs, MergeArgs,
+    PlanArgs, PresetsArgs, RecordArgs, ReplayArgs, RunArgs, SampleArgs, SchemaArgs, SelftestArgs, SendArgs,
+    StatusArgs, StopArgs, TopArgs, YcsbArgs,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_frontend::experiment::ResumeArgs;
@@ -41,11 +41,11 @@ pub enum CliCommand {
     /// Print the summary of a run directory again, from its files alone
     Report(crate::report::ReportArgs),
     /// Make a recording of traffic: from the output of MONITOR, an append-only file or a capture
-    Record(crate::record::RecordArgs),
+    Record(RecordArgs),
     /// Send recorded traffic once more, and compare the replies with those of then
-    Replay(Box<crate::record::ReplayArgs>),
+    Replay(Box<ReplayArgs>),
     /// Make a workload that behaves like a recording, and says how well it fits
-    Learn(crate::record::LearnArgs),
+    Learn(LearnArgs),
     /// Explain what the maximum is, how sure that is, what limits it, and whether the laws hold
     Explain(crate::explain::ExplainArgs),
     /// Is B better than A? Runs, experiments cell by cell, or the levels of a factor, with intervals and a verdict

@@ -1,7 +1,6 @@
 //! `dyno record` and `dyno replay`: traffic as it was, kept and sent once more.
 
-use crate::options::RunArgs;
-use clap::{Args, ValueEnum};
+use crate::options::{LearnArgs, RecordArgs, ReplayArgs, SourceKind};
 use dyno_config::tree::{Node, Origin, Value};
 use dyno_config::values::Bytes;
 use dyno_frontend::exit::{Exit, Failure};
@@ -16,60 +15,10 @@ use dyno_types::units::Thousands;
 use std::cell::RefCell;
 use std::fs::{File, remove_file};
 use std::io::{BufRead, BufReader, Read, Write, stdin};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bytes by which the kind of a file is told.
 const LOOKED_AT: usize = 1 << 16;
-
-/// Kind of file that a recording is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SourceKind {
-    /// Output of redis-cli MONITOR
-    Monitor,
-    /// Append-only file of Redis, with its timestamps (aof-timestamp-enabled yes)
-    Aof,
-}
-
-/// `dyno record`.
-#[derive(Clone, Debug, Args)]
-pub struct RecordArgs {
-    /// The file, or - for standard input
-    #[arg(value_name = "FILE")]
-    pub source: PathBuf,
-    /// The recording; it must not be there
-    #[arg(short, long, value_name = "FILE", default_value = "traffic.dyno")]
-    pub out: PathBuf,
-    /// Kind of the file; default: what its first bytes say
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub kind: Option<SourceKind>,
-    /// Values longer than this are kept as length, hash and compressibility; default: 64KiB
-    #[arg(long, value_name = "BYTES")]
-    pub value_limit: Option<String>,
-}
-
-/// `dyno replay`.
-#[derive(Clone, Debug, Args)]
-pub struct ReplayArgs {
-    /// The recording, as `dyno record` has made it
-    #[arg(id = "recorded", value_name = "RECORDING")]
-    pub recorded: String,
-    #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// `dyno learn`.
-#[derive(Clone, Debug, Args)]
-pub struct LearnArgs {
-    /// The recording, as `dyno record` has made it
-    #[arg(value_name = "RECORDING")]
-    pub recording: PathBuf,
-    /// The workload; it must not be there
-    #[arg(short, long, value_name = "FILE", default_value = "learned.yaml")]
-    pub out: PathBuf,
-    /// Seed of the workload's draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-}
 
 /// Makes a workload of a recording.
 pub fn learn(args: &LearnArgs) -> Result<Exit, Failure> {

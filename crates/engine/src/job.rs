@@ -202,7 +202,9 @@ impl Job {
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<(), Refused> {
         let refuse = |place: &str, text: &str| Err(Refused::new(RefusalCode::BadValue, place, text));
-        if self.end.operations.is_none() && self.end.duration_ns.is_none() {
+        let ends = self.end.operations.is_some() || self.end.duration_ns.is_some();
+        // A recording has its own end.
+        if !ends && self.pacing != Pacing::Recorded {
             let text = "a run needs an end: a number of operations or a duration";
             return Err(Refused::new(RefusalCode::Missing, "", text));
         }

@@ -1,6 +1,7 @@
 //! What never enters a recording: passwords, and commands that carry them.
 
 use crate::entry::Arguments;
+use crate::protocol::RecordedProtocol;
 
 /// What becomes of a command that may carry a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +18,16 @@ pub enum Credentials {
 const SECRET_SETTINGS: [&str; 5] =
     ["requirepass", "masterauth", "masteruser", "tls-key-file-pass", "tls-client-key-file-pass"];
 
+/// Looks for credentials in a command.
+pub fn of_command(protocol: RecordedProtocol, words: &Arguments) -> Credentials {
+    match protocol {
+        RecordedProtocol::Redis => of_redis(words),
+        RecordedProtocol::Memcached | RecordedProtocol::Mongodb => Credentials::None,
+    }
+}
+
 /// Looks for credentials in a command of Redis.
-pub fn of_redis(words: &Arguments) -> Credentials {
+fn of_redis(words: &Arguments) -> Credentials {
     let is = |number: usize, text: &str| {
         number < words.count() && words.word(number).eq_ignore_ascii_case(text.as_bytes())
     };

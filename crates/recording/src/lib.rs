@@ -5,17 +5,19 @@
 //! file -> RecordingReader -> Entry --replay--> a workload of the engine
 //! ```
 //!
-//! `entry` is one command, `format` the file, `sources` what recordings are made of, `replay` a recording as a workload, `learn` a
-//! workload that behaves like one, `credentials` what never enters one.
+//! `entry` is one command, `format` the file, `sources` what recordings are made of, `replay` a recording as a workload, `learn`
+//! a workload that behaves like one, `credentials` what never enters one.
 
 pub mod credentials;
 pub mod entry;
 pub mod format;
 pub mod learn;
+pub mod protocol;
 pub mod replay;
 pub mod sources;
 
 pub use entry::{Arguments, Entry, LongValue, RecordedKind, RecordedReply};
 pub use format::{
-    Lack, RecordingError, RecordingHeader, RecordingPoint, RecordingReader, RecordingTotals, RecordingWriter,
+    Lack, RecordedProtocol, RecordingError, RecordingHeader, RecordingPoint, RecordingReader,
+    RecordingTotals, RecordingWriter,
 };

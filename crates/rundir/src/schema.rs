@@ -416,13 +416,13 @@ pub struct StampCounts {
 pub struct ReplayFigures {
     /// Replies that were compared.
     pub compared: u64,
-    /// Replies that are missing, are errors of another class (or no error), of another kind, or of another size: each counts once.
+    /// There was a reply then, and none now. Each reply counts once, by the first way in which it differs.
     pub missing: u64,
-    /// See above.
+    /// One of the two is an error, or both are of different classes.
     pub error: u64,
-    /// See above.
+    /// They are of different kinds, or one of them is nil.
     pub kind: u64,
-    /// See above.
+    /// They have different sizes.
     pub size: u64,
     /// Connections on which a reply differs.
     pub connections: u64,

@@ -15,8 +15,8 @@ pub const CLEANUP: &str = "CLEANUP";
 /// Time that recorded commands were held back because the one before on their connection was not answered yet.
 pub const HELD: &str = "HELD";
 
-/// Returns whether a metric is of requests: the time that closing connections takes, or that commands are held back, says nothing of a
-/// database.
+/// Returns whether a metric is of requests: the time that closing connections takes, or that commands are held back, says nothing
+/// of a database.
 pub fn is_request(name: &str) -> bool {
     ![CLEANUP, HELD].contains(&name)
 }

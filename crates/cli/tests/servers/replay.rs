@@ -1,7 +1,9 @@
 //! `dyno record` and `dyno replay`. What was sent is held against the server's own counts.
 
 use dyno_recording::entry::Arguments;
-use dyno_recording::{Entry, RecordedKind, RecordedReply, RecordingHeader, RecordingPoint, RecordingWriter};
+use dyno_recording::{
+    Entry, RecordedKind, RecordedProtocol, RecordedReply, RecordingHeader, RecordingPoint, RecordingWriter,
+};
 use dyno_testkit::{
     Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
 };
@@ -73,7 +75,7 @@ fn recorded(dyno: &Dyno, text: &str) {
 /// A recording with replies: `GET`s on a connection each, with the length of what they found.
 fn with_replies(dyno: &Dyno, replies: &[(&str, Option<u64>)]) {
     let header = RecordingHeader {
-        protocol: "redis".into(),
+        protocol: RecordedProtocol::Redis,
         source: "capture".into(),
         point: RecordingPoint::Proxy,
         begins_ns: None,
@@ -249,7 +251,8 @@ fn a_part_a_half_and_workers() {
     assert_eq!(replay("reads", &["--only", "reads"]), counts(0, 100, 0));
     assert_eq!(replay("writes", &["--only", "writes"]), counts(100, 0, 100));
     let file = format!(
-        "target: '{uri}'\nworkload: {{recording: {{file: t.dyno, speed: max}}}}\nclient: {{workers: 2}}\nphases: {{load: {{when: never}}}}\n"
+        "target: '{uri}'\nworkload: {{recording: {{file: t.dyno, speed: max}}}}\nclient: {{workers: 2}}\n\
+         phases: {{load: {{when: never}}}}\n"
     );
     std::fs::write(dyno.path("e.yaml"), file).unwrap();
     server.cli(&["FLUSHALL"]);

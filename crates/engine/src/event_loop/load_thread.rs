@@ -4,7 +4,6 @@ use super::dispatcher::Dispatcher;
 use super::operations::Operations;
 use super::phase_clock::PhaseClock;
 use super::pool::Connections;
-use super::recorded::RecordedUser;
 use crate::net::Net;
 use crate::shared::RunState;
 use dyno_record::Recorder;
@@ -12,6 +11,21 @@ use dyno_types::system_error::without_numbers;
 use dyno_types::{Driver, Outcome};
 use dyno_workload::Hooks;
 use std::sync::Arc;
+
+/// State of a user whose operations are recorded ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RecordedUser {
+    /// Operations under way.
+    pub(super) under_way: u32,
+    /// True if the end of an operation is what it waits for.
+    pub(super) waits: bool,
+    /// When the last operation ended, and when a client that is never late would have ended it.
+    pub(super) ended_ns: u64,
+    pub(super) ideal_ns: u64,
+    /// Not before this time, and the pause that led to it.
+    pub(super) pause_until_ns: u64,
+    pub(super) penalty_ns: u64,
+}
 
 /// A user with its connections by node; in the open loop a connection.
 #[derive(Debug, Default)]

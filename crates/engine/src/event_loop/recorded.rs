@@ -13,27 +13,12 @@ use std::cmp::Reverse;
 /// Pause before a user is looked at again whose next operation is not known yet, nanoseconds.
 const UNKNOWN_NS: u64 = 500_000;
 
-/// Most operations of a user under way: those that were sent without waiting would otherwise all go out at once where they have no
-/// times.
+/// Most operations of a user under way: where they have no times, all that were sent without waiting would otherwise go out at
+/// once.
 const UNDER_WAY: u32 = 1_024;
 
 /// Pause of a user after a lost connection where its operations have no times, nanoseconds: first and longest.
 const PENALTY_NS: (u64, u64) = (1_000_000, 100_000_000);
-
-/// State of a user whose operations are recorded ones.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RecordedUser {
-    /// Operations under way.
-    under_way: u32,
-    /// True if the end of an operation is what it waits for.
-    waits: bool,
-    /// When the last operation ended, and when a client that is never late would have ended it.
-    ended_ns: u64,
-    ideal_ns: u64,
-    /// Not before this time, and the pause that led to it.
-    pause_until_ns: u64,
-    penalty_ns: u64,
-}
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Users whose next operation is due begin it.

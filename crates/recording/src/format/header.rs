@@ -1,5 +1,6 @@
 //! Facts about a recording: its header, and its totals at the end.
 
+use crate::protocol::RecordedProtocol;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -55,8 +56,8 @@ impl Lack {
 /// What is known before the first command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingHeader {
-    /// The protocol of its commands: `redis`, `memcached` or `mongodb`.
-    pub protocol: String,
+    /// The protocol of its commands.
+    pub protocol: RecordedProtocol,
     /// Kind of what it was made of, such as `monitor`, `capture` or `proxy`.
     pub source: String,
     /// Where times were taken.

@@ -6,8 +6,8 @@
 //! end:    0 u32 | totals, JSON | length of the totals u32 | "DYNOEND1"
 //! ```
 //!
-//! Numbers are little-endian. A block unpacks to at most [`BLOCK_BYTES`] and one record; it can be read without those before it. Within
-//! a block, numbers are LEB128 and signed ones zigzag:
+//! Numbers are little-endian. A block unpacks to at most [`BLOCK_BYTES`] and one record; it can be read without those before it.
+//! Within a block, numbers are LEB128 and signed ones zigzag:
 //!
 //! ```text
 //! command: flags u8 | time, less that of the command before it in the block (signed) | connection | words
@@ -27,6 +27,7 @@ mod order;
 mod reader;
 mod writer;
 
+pub use crate::protocol::RecordedProtocol;
 pub use header::{Lack, RecordingHeader, RecordingPoint, RecordingTotals};
 pub use order::{OrderedEntries, REPLY_WINDOW, REPLY_WINDOW_NS};
 pub use reader::{RecordedEvent, RecordingReader};

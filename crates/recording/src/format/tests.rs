@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn header() -> RecordingHeader {
     RecordingHeader {
-        protocol: "redis".into(),
+        protocol: RecordedProtocol::Redis,
         source: "capture".into(),
         point: RecordingPoint::Server,
         begins_ns: Some(5),

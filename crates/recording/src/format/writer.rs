@@ -1,8 +1,10 @@
 //! Writes a recording as it comes.
 
 use super::codec::{put_entry, put_late};
-use super::{BLOCK_BYTES, END_MAGIC, MAGIC, RecordingError, RecordingHeader, RecordingTotals};
-use crate::credentials::{Credentials, of_redis};
+use super::{
+    BLOCK_BYTES, END_MAGIC, MAGIC, RecordedProtocol, RecordingError, RecordingHeader, RecordingTotals,
+};
+use crate::credentials::{Credentials, of_command};
 use crate::entry::{Entry, RecordedReply};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -23,7 +25,7 @@ pub struct RecordingWriter<W: Write> {
     before_ns: u64,
     compressor: Compressor<'static>,
     totals: RecordingTotals,
-    is_redis: bool,
+    protocol: RecordedProtocol,
     /// Names of commands are counted under the number of their place here, not under a new text each.
     name: String,
 }
@@ -59,7 +61,7 @@ impl<W: Write> RecordingWriter<W> {
             before_ns: 0,
             compressor,
             totals: RecordingTotals::default(),
-            is_redis: header.protocol == "redis",
+            protocol: header.protocol,
             name: String::new(),
         })
     }
@@ -70,7 +72,7 @@ impl<W: Write> RecordingWriter<W> {
     /// # Errors
     /// A full block cannot be written.
     pub fn push_entry(&mut self, entry: &Entry) -> Result<Option<u64>, RecordingError> {
-        let found = if self.is_redis { of_redis(&entry.arguments) } else { Credentials::None };
+        let found = of_command(self.protocol, &entry.arguments);
         let cleaned;
         let entry = match found {
             Credentials::None => entry,

@@ -48,8 +48,8 @@ impl Arrivals {
         self.count as f64 / (self.last_ns.max(1) as f64 / 1e9)
     }
 
-    /// Variance by mean of the counts in whole windows of each scale (Cox and Lewis 1966): 1 for a Poisson process, more for bursts;
-    /// `None` of a scale with fewer than 30 windows.
+    /// Variance by mean of the counts in whole windows of each scale (Cox and Lewis 1966): 1 for a Poisson process, more for
+    /// bursts; `None` of a scale with fewer than 30 windows.
     pub fn dispersion(&self) -> [Option<f64>; SCALES_NS.len()] {
         self.windows.map(|window| {
             let windows = window.number as f64;

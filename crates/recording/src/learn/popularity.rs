@@ -17,8 +17,8 @@ pub(super) enum Popularity {
     Tiers(Vec<(u64, f64)>),
 }
 
-/// The popularity of keys with these numbers of requests, and the greatest difference between its curve (the share of the requests
-/// that the n most popular keys have) and that of the keys.
+/// The popularity of keys with these numbers of requests, and the greatest difference between its curve (the share of the
+/// requests that the n most popular keys have) and that of the keys.
 pub(super) fn fit(mut counts: Vec<u32>) -> (Popularity, f64) {
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
@@ -55,8 +55,8 @@ pub(super) fn fit(mut counts: Vec<u32>) -> (Popularity, f64) {
     }
 }
 
-/// Difference that chance alone makes between even popularity and the sorted counts of a sample: of counts with the mean m the sorted curve is
-/// above the diagonal by about the mean difference of two of them, 2 / sqrt(pi) standard deviations, by four means.
+/// Difference that chance alone makes between even popularity and the sorted counts of a sample: the sorted curve is above the
+/// diagonal by about the mean difference of two counts, 2 / sqrt(pi) standard deviations of a Poisson count, by four means.
 fn chance(counts: &[u32], all: f64) -> f64 {
     let mean = all / counts.len() as f64;
     mean.sqrt() * 1.128 / (2.0 * mean) * 1.2
@@ -79,7 +79,8 @@ fn likeliest(counts: &[u32]) -> f64 {
     (low + high) / 2.0
 }
 
-/// Sum of the first `keys` inverse powers: exact to a thousand terms, and by an integral with Euler and Maclaurin's first term beyond.
+/// Sum of the first `keys` inverse powers: a thousand terms one by one, the rest by an integral with the first term of Euler and
+/// Maclaurin.
 fn zeta(keys: u64, theta: f64) -> f64 {
     const EXACT: u64 = 1_000;
     let sum: f64 = (1..=keys.min(EXACT)).map(|n| (n as f64).powf(-theta)).sum();

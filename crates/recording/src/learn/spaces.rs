@@ -60,8 +60,8 @@ pub(super) struct KeySpaces {
     pub others: u64,
 }
 
-/// The pattern of a key, runs of digits (and of sixteen hexadecimal digits or more) as a number sign; the width of the only run, where
-/// it has leading zeros.
+/// The pattern of a key: runs of digits (and of sixteen hexadecimal digits or more) are a zero byte; the width of the only run,
+/// where it has leading zeros.
 fn pattern_of(key: &[u8]) -> (Vec<u8>, Option<usize>) {
     let mut pattern = Vec::with_capacity(key.len());
     let (mut at, mut runs, mut width) = (0, 0, None);

@@ -340,7 +340,7 @@ fn gaps(
         .collect();
     if !known.is_empty() && !header.is_without(Lack::Times) {
         findings.push(format!(
-            "index of dispersion of the arrivals {} (1: Poisson; the workload's arrivals are what --arrivals and --rate make them)",
+            "index of dispersion of the arrivals {} (1: Poisson; those of the workload are as --arrivals and --rate say)",
             known.join(", ")
         ));
     }

@@ -82,7 +82,7 @@ impl PlayedCommand {
     }
 
     /// Appends the command as it goes over the wire.
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn put_wire(&self, out: &mut Vec<u8>) {
         match &self.made {
             None => out.extend_from_slice(&self.bytes),
             Some(arguments) => put_command(arguments, out),
@@ -90,7 +90,7 @@ impl PlayedCommand {
     }
 
     /// Its first words, for messages.
-    pub fn shown(&self) -> String {
+    pub fn first_words(&self) -> String {
         let mut bytes = Vec::new();
         match &self.made {
             None => bytes.extend_from_slice(&self.bytes[..self.bytes.len().min(200)]),
@@ -240,7 +240,8 @@ impl Feed {
                 Err(_) => return,
             }
         }
-        then[number].saturating_record(after_ns.max(1));
+        // It grows with what it holds: only memory could refuse it.
+        let _ = then[number].record(after_ns.max(1));
     }
 
     /// A user has nothing that is known to be its next: whether there will be something.

@@ -2,8 +2,8 @@
 
 use crate::entry::{Arguments, Entry};
 
-/// Commands that administer a server: the category `@admin` of Redis' access lists, and those that remove all data or read it out.
-/// A name of two words is one subcommand.
+/// Commands that administer a server: the category `@admin` of Redis' access lists, and those that remove all data. A name of two
+/// words is one subcommand.
 const ADMINISTRATION: [&str; 53] = [
     "ACL",
     "BGREWRITEAOF",

@@ -60,7 +60,7 @@ impl UserFeed {
             Effect::Begins => self.in_transaction = true,
             Effect::Ends => self.in_transaction = false,
             Effect::State => {
-                let name = command.shown().split(' ').next().unwrap_or_default().to_uppercase();
+                let name = command.first_words().split(' ').next().unwrap_or_default().to_uppercase();
                 self.state.retain(|(other, _)| *other != name);
                 self.state.push((name, command.clone()));
             }
@@ -165,7 +165,7 @@ impl Workload for Replay {
         if outcome.is_unanswered() {
             if let Some(then) = &command.then {
                 let is_first = !std::mem::replace(&mut user.has_differed, true);
-                self.feed.divergence.compare(then, None, is_first, &|| command.shown());
+                self.feed.divergence.compare(then, None, is_first, &|| command.first_words());
             }
             if matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
                 user.lose_connection();
@@ -223,7 +223,7 @@ impl Content for ReplayContent {
     fn recorded_command(&self, request: &Request, out: &mut Vec<u8>) {
         let user = self.feed.user(u64::from(request.collection));
         if let Some(Some(command)) = user.under_way.get(request.key as usize) {
-            command.put(out);
+            command.put_wire(out);
         }
     }
 
@@ -235,7 +235,7 @@ impl Content for ReplayContent {
             self.feed.divergence.skip();
             return false;
         };
-        let differs = self.feed.divergence.compare(then, Some(reply), is_first, &|| command.shown());
+        let differs = self.feed.divergence.compare(then, Some(reply), is_first, &|| command.first_words());
         user.has_differed |= differs;
         !differs
     }

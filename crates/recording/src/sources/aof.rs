@@ -5,13 +5,15 @@
 //! *3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n
 //! ```
 //!
-//! Times are seconds, where the server was told to write them (`aof-timestamp-enabled yes`): the commands of a second are spread evenly
-//! over it. A file that begins with a snapshot (`REDIS...`) is read behind it only as far as that can be skipped, which it cannot: the
-//! base file of a multi-part append-only file is a data set, its incremental files are traffic.
+//! Times are seconds, where the server was told to write them (`aof-timestamp-enabled yes`): the commands of a second are spread
+//! evenly over it. A file that begins with a snapshot (`REDIS...`) is refused: the base file of an append-only file of several parts
+//! is a data set, its incremental files are traffic.
 
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry};
-use crate::format::{Lack, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter};
+use crate::format::{
+    Lack, RecordedProtocol, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter,
+};
 use dyno_types::limits::RECORD_BYTES;
 use std::io::{BufRead, Read, Write};
 
@@ -169,7 +171,7 @@ fn header(begins_s: Option<u64>, value_limit: usize) -> RecordingHeader {
     let mut lacks = vec![Lack::Connections, Lack::Replies, Lack::Reads];
     lacks.push(if begins_s.is_some() { Lack::Subseconds } else { Lack::Times });
     RecordingHeader {
-        protocol: "redis".into(),
+        protocol: RecordedProtocol::Redis,
         source: "aof".into(),
         point: RecordingPoint::Server,
         begins_ns: begins_s.map(|s| s.saturating_mul(SECOND_NS)),

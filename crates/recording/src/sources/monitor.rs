@@ -10,7 +10,7 @@
 
 use super::{NewRecording, SourceError};
 use crate::entry::Entry;
-use crate::format::{Lack, RecordingHeader, RecordingPoint, RecordingTotals};
+use crate::format::{Lack, RecordedProtocol, RecordingHeader, RecordingPoint, RecordingTotals};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 
@@ -182,7 +182,7 @@ pub fn record_monitor<W: Write>(
 
 fn header(begins_ns: u64, value_limit: usize) -> RecordingHeader {
     RecordingHeader {
-        protocol: "redis".into(),
+        protocol: RecordedProtocol::Redis,
         source: "monitor".into(),
         point: RecordingPoint::Server,
         begins_ns: Some(begins_ns),

@@ -6,8 +6,8 @@ use dyno_config::settings::PropertySettings;
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
-use dyno_recording::RecordingHeader;
 use dyno_recording::replay::{RecordingSurvey, Replay, ReplayOnly, ReplayOptions, survey_file};
+use dyno_recording::{RecordedProtocol, RecordingHeader};
 use dyno_types::units::{Thousands, written_duration};
 use dyno_types::{Content, RefusalCode, Refused, Verb};
 use std::path::Path;
@@ -100,13 +100,18 @@ impl RecordedWork {
             return Err(Refused::new(RefusalCode::BadValue, key, words));
         }
         if spec.phases.measure.operations.is_some() {
-            let words = "phases.measure.operations: a recording has its own number of commands: use duration, or from and to";
-            return Err(Refused::new(RefusalCode::Conflict, "phases.measure.operations", words));
+            let key = (wording.source)("phases.measure.operations").to_string();
+            let words =
+                format!("{key}: a recording has its own number of commands: use a duration, or a part of it");
+            return Err(Refused::new(RefusalCode::Conflict, key, words));
         }
         let (header, survey) = survey(source, &options, &key)?;
-        if header.protocol != "redis" {
-            let words =
-                format!("{key}: {}: recordings of {} cannot be replayed yet", source.file, header.protocol);
+        if header.protocol != RecordedProtocol::Redis {
+            let words = format!(
+                "{key}: {}: recordings of {} cannot be replayed yet",
+                source.file,
+                header.protocol.protocol_name()
+            );
             return Err(Refused::new(RefusalCode::Unsupported, key, words));
         }
         let path = Path::new(&source.file);
@@ -225,12 +230,15 @@ impl Work for RecordedWork {
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let mut ready = Prepared::default();
-        let target =
-            opened.command_target().filter(|_| opened.recorded_protocol() == Some(&self.header.protocol));
+        let target = opened
+            .command_target()
+            .filter(|_| opened.recorded_protocol() == Some(self.header.protocol.protocol_name()));
         let Some(target) = target else {
             let words = format!(
                 "{}: {} is a recording of {}: expected a target that speaks it",
-                self.key, self.source.file, self.header.protocol
+                self.key,
+                self.source.file,
+                self.header.protocol.protocol_name()
             );
             return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
         };
