@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use dyno_record::{Scale, ThreadInterval, Totals};
-use dyno_rundir::RunWriter;
 use dyno_rundir::monitor::{Kind, MonitorWriter};
 use dyno_rundir::schema::{Client, Environment, Run, Status, Summary, Trust, VERSION, Verdict};
+use dyno_rundir::{IntervalFacts, RunWriter};
 use dyno_types::Outcome;
 use dyno_types::rng::{Purpose, Stream};
 use std::path::Path;
@@ -78,7 +78,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         let mut totals = Totals::new(OPERATIONS, Scale::Ns64);
         totals.add_interval(&interval);
         all.add_interval(&interval);
-        writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, None);
+        writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, IntervalFacts::default());
     }
     writer.event_at(begin + Duration::from_secs(seconds), "end", "measure");
     let facts = dyno_analysis::PhaseFacts {

@@ -1,193 +1,13 @@
 //! When operations are due: intended starts as a pure function of the arrival's index.
 //!
-//! A [`Profile`] is a rate over time; its integral counts expected arrivals, and its inverse turns a position on that
+//! A [`Profile`] is a rate over time (`rates`); its integral counts expected arrivals, and its inverse turns a position on that
 //! count into a time. `constant` arrivals stand at the whole numbers, `poisson` arrivals at the partial sums of unit
 //! exponentials (time change of a Poisson process). A load thread keeps every `stripes`-th arrival; for Poisson it
 //! still walks the global gap sequence, so that N threads apply what one would.
 
+pub use crate::rates::profile::Profile;
+
 use dyno_types::rng::{Purpose, draw_at, unit_interval};
-use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
-
-const NS: f64 = 1e9;
-
-/// Rate over time, operations per second.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Profile {
-    /// The same rate for ever.
-    Constant {
-        /// Operations per second.
-        rate: f64,
-    },
-    /// From one rate to another in a straight line, then constant.
-    Ramp {
-        /// Operations per second at the start.
-        from: f64,
-        /// Operations per second at the end.
-        to: f64,
-        /// Length of the ramp in nanoseconds.
-        over_ns: u64,
-    },
-    /// Rates one after another, the last for ever.
-    Steps {
-        /// (operations per second, length in nanoseconds).
-        steps: Vec<(f64, u64)>,
-    },
-    /// One profile for so long, then another from its beginning.
-    After {
-        /// The profile of the beginning.
-        first: Box<Profile>,
-        /// Length in nanoseconds.
-        length_ns: u64,
-        /// Arrivals in it.
-        before: f64,
-        /// The profile from then on.
-        then: Box<Profile>,
-    },
-}
-
-/// A text that is no rate over time.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; a rate over time is ramp:FROM-TO:DURATION or steps:RATE:DURATION,RATE:DURATION")]
-pub struct BadProfile {
-    /// What is wrong with it.
-    #[source]
-    pub why: ProfileProblem,
-}
-
-/// Error in a rate over time.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileProblem {
-    /// A ramp without its length.
-    #[error("a ramp needs a duration")]
-    NoDuration,
-    /// A ramp without two rates.
-    #[error("a ramp needs two rates")]
-    NoRates,
-    /// A step without its length.
-    #[error("the step {0:?} needs a rate and a duration")]
-    Step(String),
-    /// A rate or a duration that is none.
-    #[error(transparent)]
-    Quantity(#[from] BadUnit),
-}
-
-impl Profile {
-    /// `first` for `length_ns` nanoseconds, then `then` from its beginning.
-    pub fn first_then(first: Profile, length_ns: u64, then: Profile) -> Self {
-        let before = first.count_at(length_ns);
-        Profile::After { first: Box::new(first), length_ns, before, then: Box::new(then) }
-    }
-
-    /// Reads `20000`, `ramp:1000-20000:30s` or `steps:1000:10s,2000:10s`.
-    pub fn parse(text: &str) -> Result<Self, BadProfile> {
-        Self::read(text).map_err(|why| BadProfile { why })
-    }
-
-    fn read(text: &str) -> Result<Self, ProfileProblem> {
-        let second = 1_000_000_000;
-        if let Some(rest) = text.strip_prefix("ramp:") {
-            let (rates, over) = rest.split_once(':').ok_or(ProfileProblem::NoDuration)?;
-            let (from, to) = rates.split_once('-').ok_or(ProfileProblem::NoRates)?;
-            return Ok(Profile::Ramp {
-                from: parse_rate(from)?,
-                to: parse_rate(to)?,
-                over_ns: parse_duration_ns(over, second)?.max(1),
-            });
-        }
-        if let Some(rest) = text.strip_prefix("steps:") {
-            let step = |part: &str| {
-                let (rate, length) =
-                    part.split_once(':').ok_or_else(|| ProfileProblem::Step(part.to_owned()))?;
-                let rate = parse_rate(rate)?;
-                Ok((rate, parse_duration_ns(length, second)?.max(1)))
-            };
-            return Ok(Profile::Steps {
-                steps: rest.split(',').map(step).collect::<Result<_, ProfileProblem>>()?,
-            });
-        }
-        Ok(Profile::Constant { rate: parse_rate(text)? })
-    }
-
-    /// The time in nanoseconds at which `count` arrivals are expected: the inverse of the integrated rate.
-    pub fn time_of(&self, count: f64) -> f64 {
-        match self {
-            Profile::Constant { rate } => count / rate * NS,
-            Profile::Ramp { from, to, over_ns } => {
-                let over = *over_ns as f64 / NS;
-                let ramped = (from + to) / 2.0 * over;
-                if count >= ramped {
-                    return (over + (count - ramped) / to) * NS;
-                }
-                let slope = (to - from) / over;
-                // The root of from*t + slope*t^2/2 = count that is stable for slopes near 0.
-                2.0 * count / (from + (from * from + 2.0 * slope * count).max(0.0).sqrt()) * NS
-            }
-            Profile::Steps { steps } => {
-                let (mut before, mut at) = (0.0, 0.0);
-                for (i, &(rate, length_ns)) in steps.iter().enumerate() {
-                    let here = rate * length_ns as f64 / NS;
-                    if count < before + here || i + 1 == steps.len() {
-                        return at + (count - before) / rate * NS;
-                    }
-                    before += here;
-                    at += length_ns as f64;
-                }
-                f64::INFINITY
-            }
-            Profile::After { first, before, .. } if count < *before => first.time_of(count),
-            Profile::After { length_ns, before, then, .. } => {
-                *length_ns as f64 + then.time_of(count - before)
-            }
-        }
-    }
-
-    /// Computes how many arrivals are expected up to a time in nanoseconds: the integrated rate.
-    pub fn count_at(&self, ns: u64) -> f64 {
-        let seconds = ns as f64 / NS;
-        match self {
-            Profile::Constant { rate } => rate * seconds,
-            Profile::Ramp { from, to, over_ns } => {
-                let over = *over_ns as f64 / NS;
-                let ramped = seconds.min(over);
-                from * ramped + (to - from) / over * ramped * ramped / 2.0 + to * (seconds - ramped)
-            }
-            Profile::Steps { steps } => {
-                let (mut count, mut left) = (0.0, ns);
-                for (i, &(rate, length_ns)) in steps.iter().enumerate() {
-                    let here = if i + 1 == steps.len() { left } else { left.min(length_ns) };
-                    count += rate * here as f64 / NS;
-                    left -= here;
-                }
-                count
-            }
-            Profile::After { first, length_ns, then, .. } => {
-                first.count_at(ns.min(*length_ns)) + then.count_at(ns.saturating_sub(*length_ns))
-            }
-        }
-    }
-
-    /// The rate at a time in nanoseconds, operations per second.
-    pub fn rate_at(&self, ns: u64) -> f64 {
-        match self {
-            Profile::Constant { rate } => *rate,
-            Profile::Ramp { from, to, over_ns } => {
-                from + (to - from) * (ns as f64 / *over_ns as f64).min(1.0)
-            }
-            Profile::Steps { steps } => {
-                let mut end = 0;
-                let found = steps.iter().find(|(_, length)| {
-                    end += length;
-                    ns < end
-                });
-                found.or(steps.last()).map_or(0.0, |(rate, _)| *rate)
-            }
-            Profile::After { first, length_ns, then, .. } => match ns.checked_sub(*length_ns) {
-                Some(after) => then.rate_at(after),
-                None => first.rate_at(ns),
-            },
-        }
-    }
-}
 
 /// Arrival process within the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,6 +115,7 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rates::text::ProfileSource;
 
     fn arrivals(profile: &Profile, process: Process, stripe: u64, stripes: u64, n: usize) -> Vec<(u64, u64)> {
         let mut s = Schedule::new(profile.clone(), process, 7, stripe, stripes);
@@ -336,7 +157,7 @@ mod tests {
             Profile::Steps { steps: vec![(500.0, 10_000_000), (9_000.0, 10_000_000)] },
             after(),
         ];
-        for profile in &profiles {
+        for profile in profiles.iter().chain(&changing()) {
             for process in [Process::Constant, Process::Poisson] {
                 let whole = arrivals(profile, process, 0, 1, 600);
                 let mut parts: Vec<_> = (0..3).flat_map(|s| arrivals(profile, process, s, 3, 200)).collect();
@@ -345,6 +166,25 @@ mod tests {
                 assert!(whole.windows(2).all(|w| w[0].1 <= w[1].1), "not monotone: {profile:?}");
             }
         }
+    }
+
+    /// One of each kind that is read from a text, with pauses in them.
+    fn changing() -> Vec<Profile> {
+        let file =
+            |_: &str| Ok("time,rate\n0,0\n0.01,5000\n0.02,5000\n0.021,0\n0.03,0\n0.04,9000\n".to_owned());
+        let source = ProfileSource { seed: 3, file: &file };
+        let texts = [
+            "file:x",
+            "file:x:repeat",
+            "file:x:steps",
+            "day:0:5k:20ms",
+            "day:100:9k:50ms:10ms",
+            "bursty:1k:9k:5ms",
+            "mmpp:0:2ms,9k:3ms",
+            "steps:5k:10ms,0:10ms,9k:10ms",
+            "ramp:0-5k:50ms",
+        ];
+        texts.iter().map(|text| Profile::parse(text, &source).unwrap()).collect()
     }
 
     /// 20 ms at 500/s, then a ramp.
@@ -376,6 +216,25 @@ mod tests {
                 assert!((profile.time_of(profile.count_at(ns)) - ns as f64).abs() < 1.0, "{profile:?} {ms}");
             }
         }
+        for profile in changing() {
+            let mut before = -1.0;
+            for tenth in 0..2_000 {
+                let count = f64::from(tenth) / 10.0;
+                let at = profile.time_of(count);
+                assert!(at >= before, "not monotone: {profile:?} {count}");
+                // A time is cut off to a nanosecond, in which some thousandths of an arrival are due at most.
+                assert!((profile.count_at(at as u64) - count).abs() < 1e-4, "{profile:?} {count} {at}");
+                before = at;
+            }
+            for ms in 0..200 {
+                let (from, to) = (ms * 1_000_000, (ms + 1) * 1_000_000);
+                let steps = 1_000;
+                let rate = |step: u64| profile.rate_at(from + (to - from) / steps * step + 500);
+                let sum: f64 = (0..steps).map(rate).sum::<f64>() / steps as f64 / 1e3;
+                let counted = profile.count_at(to) - profile.count_at(from);
+                assert!((counted - sum).abs() < 0.011, "{profile:?} {ms}: {counted} of {sum}");
+            }
+        }
     }
 
     #[test]
@@ -400,16 +259,31 @@ mod tests {
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.02);
     }
 
+    /// Variance by mean of the arrivals in windows of `window_s` seconds: of a two-state Markov-modulated Poisson process it is
+    /// 1 + 2 a b (x - y)^2 / ((a + b)^2 (x b + y a)) (1 - (1 - e^-(a + b) t) / ((a + b) t)), with the rates x and y and the rates
+    /// a and b at which it leaves them (Heffes and Lucantoni 1986).
     #[test]
-    fn profiles_as_typed() {
-        assert_eq!(Profile::parse("20k"), Ok(Profile::Constant { rate: 20_000.0 }));
-        assert_eq!(
-            Profile::parse("ramp:1k-20k:30s"),
-            Ok(Profile::Ramp { from: 1e3, to: 2e4, over_ns: 30_000_000_000 })
-        );
-        assert!(
-            matches!(Profile::parse("steps:1k:10s,2k:5s"), Ok(Profile::Steps { steps }) if steps.len() == 2)
-        );
-        assert!(Profile::parse("ramp:5").unwrap_err().to_string().contains("a ramp needs a duration"));
+    fn the_dispersion_of_a_two_state_process_is_that_of_its_closed_form() {
+        let source = ProfileSource { seed: 11, file: &|_| Ok(String::new()) };
+        let profile = Profile::parse("mmpp:20:400ms,120:200ms", &source).unwrap();
+        let ((x, y), (a, b)): ((f64, f64), (f64, f64)) = ((20.0, 120.0), (1.0 / 0.4, 1.0 / 0.2));
+        let mut schedule = Schedule::new(profile, Process::Poisson, 5, 0, 1);
+        let (windows, shortest_ns) = (64_000, 250_000_000);
+        let mut counts = vec![0.0; windows];
+        while schedule.peek_arrival().1 < windows as u64 * shortest_ns {
+            counts[(schedule.peek_arrival().1 / shortest_ns) as usize] += 1.0;
+            schedule.advance_arrival();
+        }
+        for wide in [1, 4, 16] {
+            let sums: Vec<f64> = counts.chunks_exact(wide).map(|part| part.iter().sum()).collect();
+            let mean = sums.iter().sum::<f64>() / sums.len() as f64;
+            let variance = sums.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / (sums.len() - 1) as f64;
+            let (t, out) = (wide as f64 * 0.25, a + b);
+            let own = 2.0 * a * b * (x - y).powi(2) / (out.powi(2) * (x * b + y * a));
+            let expected = 1.0 + own * (1.0 - (1.0 - (-out * t).exp()) / (out * t));
+            let found = variance / mean;
+            assert!((found / expected - 1.0).abs() < 0.06, "{t} s: {found} of {expected}");
+            assert!(expected > 3.0, "a Poisson process has 1");
+        }
     }
 }

@@ -208,6 +208,15 @@ impl Job {
             let text = "a run needs an end: a number of operations or a duration";
             return Err(Refused::new(RefusalCode::Missing, "", text));
         }
+        if let (Pacing::Open { profile, .. }, Some(operations), None) =
+            (&self.pacing, self.end.operations, self.end.duration_ns)
+            && let Some(total) = profile.total()
+        {
+            let text = format!(
+                "the rate ends at 0 after {total:.0} operations: a run of {operations} might never end, so it needs a duration too"
+            );
+            return Err(Refused::new(RefusalCode::Conflict, "rate", text));
+        }
         if self.users == 0 || self.users > CONNECTIONS {
             let text = format!("{} users or connections: expected 1 to {CONNECTIONS}", self.users);
             return Err(refuse_number(self.users, "users", text));

@@ -12,6 +12,7 @@ mod job;
 mod merge;
 pub mod net;
 pub mod null;
+pub mod rates;
 mod run;
 mod run_error;
 mod shared;

@@ -7,7 +7,7 @@ use dyno_config::experiment::Experiment;
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey};
-use dyno_session::work::commands::with_texts;
+use dyno_session::work::texts::with_texts;
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;

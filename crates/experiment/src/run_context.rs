@@ -418,7 +418,7 @@ impl<'a> RunContext<'a> {
     fn workers_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
         let (hosts, targets) = (&self.target.clients, &self.target.uris);
         let each = spec.client.workers as usize;
-        let whole = dyno_session::work::commands::with_texts(spec)?;
+        let whole = dyno_session::work::texts::with_texts(spec)?;
         let mut specs = Vec::new();
         for (instance, uri) in targets.iter().enumerate() {
             let own = hosts_of(hosts.len(), targets.len(), instance);

@@ -60,6 +60,10 @@ pub struct IntervalLine {
     /// Milliseconds that it covers, where these are known to be more than a second: imported results.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub length_ms: u32,
+    /// Arrivals that the rate asks for in it, where the rate changes on the way; how many came is a matter of chance, and they end
+    /// in later intervals too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<f64>,
     /// Arrivals taken from the schedule.
     pub arrivals: u64,
     /// Arrivals by outcome.
@@ -179,6 +183,7 @@ impl IntervalLine {
             second: start.as_secs(),
             ms: start.subsec_millis(),
             length_ms: 0,
+            due: None,
             known: BTreeMap::new(),
             arrivals: totals.arrivals,
             ended: by_name(&totals.ended),

@@ -36,4 +36,4 @@ pub use intervals::{ImplausibleInterval, IntervalLine};
 pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
 pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, is_beside, unit_name};
-pub use writer::{RunWriter, must_be_new};
+pub use writer::{IntervalFacts, RunWriter, must_be_new};

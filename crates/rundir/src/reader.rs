@@ -520,6 +520,18 @@ impl RunDir {
         Ok(all)
     }
 
+    /// Arrivals that the rate asked for where it changed on the way: phase, begin of the interval in milliseconds since the phase's
+    /// epoch, arrivals.
+    pub fn read_due(&self) -> Result<Vec<(String, u64, f64)>, ReadError> {
+        let mut all = Vec::new();
+        Self::each_line(&self.path.join("intervals.jsonl"), |line: IntervalLine| {
+            let begin_ms = line.start_ms();
+            all.extend(line.due.filter(|due| due.is_finite()).map(|due| (line.phase, begin_ms, due)));
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
     /// Complete lines only: the last one of a killed run may be torn. All are held: at most `most` bytes.
     pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path, most: u64) -> Result<Vec<T>, ReadError> {
         let mut all = Vec::new();

@@ -65,6 +65,15 @@ impl Written {
     }
 }
 
+/// Facts of an interval beside its counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct IntervalFacts {
+    /// Share of the processors' time that was stolen from this host, percent, where it is known.
+    pub steal_pct: Option<f64>,
+    /// Arrivals that the rate asks for in it, where the rate changes on the way.
+    pub due: Option<f64>,
+}
+
 impl RunWriter {
     /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
     pub fn create_run(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
@@ -167,16 +176,17 @@ impl RunWriter {
         start: Duration,
         length_s: f64,
         totals: &Totals,
-        steal_pct: Option<f64>,
+        beside: IntervalFacts,
     ) {
         let metrics = self.run.metrics.get(phase).cloned().unwrap_or_default();
         let log = hlog::interval_lines(phase, &metrics, start.as_secs_f64(), length_s, totals);
         let result = self.hlog.write_all(log.as_bytes());
         self.note(result);
-        let rows = series::interval_rows(start, phase, &metrics, totals, steal_pct);
+        let rows = series::interval_rows(start, phase, &metrics, totals, beside.steal_pct);
         let result = self.series.write_all(rows.as_bytes());
         self.note(result);
-        let line = IntervalLine::from_interval(phase, start, &metrics, totals);
+        let line =
+            IntervalLine { due: beside.due, ..IntervalLine::from_interval(phase, start, &metrics, totals) };
         let result = serde_json::to_string(&line)
             .map_err(io::Error::from)
             .and_then(|text| self.intervals.write_all(format!("{text}\n").as_bytes()));

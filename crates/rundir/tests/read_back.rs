@@ -2,7 +2,7 @@
 
 use dyno_record::{Scale, Stamps, ThreadInterval, Totals};
 use dyno_rundir::schema::{self, Environment, Pair, Pause, Planned, Status, VERSION};
-use dyno_rundir::{ExperimentDir, ReadError, RunDir, RunWriter, describe_progress};
+use dyno_rundir::{ExperimentDir, IntervalFacts, ReadError, RunDir, RunWriter, describe_progress};
 use dyno_types::Outcome;
 use fixtures::{BEGIN_S, empty_phase, empty_summary, run};
 use serde_json::json;
@@ -53,7 +53,8 @@ fn written(path: &Path, end: Option<Status>) {
         writer.event_at(at(first), "begin", phase);
         for (number, reads) in reads.iter().enumerate() {
             let start = SECOND * (first as u32 + number as u32);
-            writer.write_interval(phase, start, 1.0, &second(*reads), Some(0.5));
+            let beside = IntervalFacts { steal_pct: Some(0.5), due: Some(25.5) };
+            writer.write_interval(phase, start, 1.0, &second(*reads), beside);
         }
         if end.is_some() {
             writer.event_at(at(first + reads.len() as u64), "end", phase);
@@ -242,7 +243,7 @@ fn intervals_of_parts_of_a_second_have_their_own_histograms() {
             Duration::from_millis(1_250 * part as u64),
             1.25,
             &second(reads),
-            None,
+            IntervalFacts::default(),
         );
     }
     writer.finish(&empty_summary(&[empty_phase("measure", 3.75)]), Status::Complete);

@@ -15,15 +15,14 @@ use dyno_analysis::{
     judge_run, load_failed, summarise_phase,
 };
 use dyno_db::target::TargetInfo;
-use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::{CpuTimes, HostCpu, Queues};
 use dyno_record::{RawSample, Totals};
-use dyno_rundir::RunWriter;
 use dyno_rundir::schema::{
     Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, ReplayExample,
     ReplayFigures, Status, Summary, ThenLatency, Threshold, VERSION, Verdict,
 };
+use dyno_rundir::{IntervalFacts, RunWriter};
 use dyno_types::limits::SAMPLES;
 use dyno_types::{Outcome, RefusalCode, Refused};
 use dyno_workload::ReplayedReplies;
@@ -294,7 +293,14 @@ impl<'a> RunSession<'a> {
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
                 let length_s = job.interval_ns as f64 / 1e9;
-                writer.write_interval(phase, start, length_s, &second.totals, steal_pct);
+                let due = due_in_interval(job, second.number, second.warmup);
+                writer.write_interval(
+                    phase,
+                    start,
+                    length_s,
+                    &second.totals,
+                    IntervalFacts { steal_pct, due },
+                );
             }
             let so_far = &mut sums[usize::from(second.warmup)];
             so_far.merge(&second.totals);
@@ -421,9 +427,10 @@ impl<'a> RunSession<'a> {
         let observations = RunObservations {
             varied: match &job.pacing {
                 Pacing::Closed { .. } => false,
-                Pacing::Open { profile, .. } => !is_constant(profile),
+                Pacing::Open { profile, .. } => !profile.is_constant(),
                 Pacing::Recorded => true,
             },
+            due_by_half: due_by_half(job, &seconds),
             keys: distinct_keys(job.workload.as_ref()),
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
             accepted_misses: (0..metrics.len())
@@ -588,14 +595,23 @@ fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
 }
 
-/// Returns whether the measured phase is to have one rate.
-fn is_constant(profile: &Profile) -> bool {
-    match profile {
-        Profile::Constant { .. } => true,
-        // The warm-up has a rate of its own.
-        Profile::After { then, .. } => is_constant(then),
-        Profile::Ramp { .. } | Profile::Steps { .. } => false,
-    }
+/// Arrivals that a rate which changes asks for in interval `number`, as far as that lies in the warm-up or in the measured phase.
+fn due_in_interval(job: &Job, number: u64, warmup: bool) -> Option<f64> {
+    let Pacing::Open { profile, .. } = &job.pacing else { return None };
+    let end_ns = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
+    let (begin_ns, end_ns) = if warmup { (0, job.warmup_ns) } else { (job.warmup_ns, end_ns) };
+    let (from_ns, until_ns) = (number * job.interval_ns, (number + 1) * job.interval_ns);
+    let (from_ns, until_ns) = (from_ns.max(begin_ns), until_ns.min(end_ns));
+    let due = || profile.count_at(until_ns) - profile.count_at(from_ns);
+    (!profile.is_constant()).then(|| if from_ns < until_ns { due() } else { 0.0 })
+}
+
+/// Arrivals that a rate which changes asks for in the first half of the phase's whole seconds, as `seen`.
+fn due_by_half(job: &Job, seen: &RunObservations) -> Option<f64> {
+    let Pacing::Open { profile, .. } = &job.pacing else { return None };
+    let seconds = seen.partial_seconds[0].1 + (seen.series.len() / 2) as f64;
+    let due = || profile.count_at(job.warmup_ns + (seconds * 1e9) as u64) - profile.count_at(job.warmup_ns);
+    (!profile.is_constant()).then(due)
 }
 
 /// Arrivals that the schedule held for the measured phase of `measured_ns`, per second. Of a phase that was cut short: what the

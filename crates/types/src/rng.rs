@@ -25,6 +25,8 @@ pub enum Purpose {
     Service = 7,
     /// Start delays and jitter of back-off.
     Jitter = 8,
+    /// The states of a rate that changes by chance.
+    Modulation = 9,
 }
 
 /// A seed that no other run has, of 32 bits: what is typed to have the run again.

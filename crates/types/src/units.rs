@@ -112,11 +112,20 @@ pub fn parse_bytes(text: &str) -> Result<u64, BadUnit> {
 
 /// Reads a rate in operations per second such as `20000`, `20k`, `0.5`, `20k/s`.
 pub fn parse_rate(text: &str) -> Result<f64, BadUnit> {
-    let bad = || BadUnit {
-        text: text.to_owned(),
-        what: "a rate",
-        expected: "operations per second above 0, such as 20000 or 20k",
-    };
+    let expected = "operations per second above 0, such as 20000 or 20k";
+    rate_of(text, expected).and_then(|rate| match rate > 0.0 {
+        true => Ok(rate),
+        false => Err(BadUnit { text: text.to_owned(), what: "a rate", expected }),
+    })
+}
+
+/// Reads a rate as [`parse_rate`], or 0: nothing for a while.
+pub fn parse_rate_or_zero(text: &str) -> Result<f64, BadUnit> {
+    rate_of(text, "operations per second, 0 or more, such as 20000 or 20k")
+}
+
+fn rate_of(text: &str, expected: &'static str) -> Result<f64, BadUnit> {
+    let bad = || BadUnit { text: text.to_owned(), what: "a rate", expected };
     let (number, unit) = split(text.trim().trim_end_matches("/s")).ok_or_else(bad)?;
     let scale = match unit {
         "" => 1.0,
@@ -125,7 +134,7 @@ pub fn parse_rate(text: &str) -> Result<f64, BadUnit> {
         _ => return Err(bad()),
     };
     let rate = number * scale;
-    if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(bad()) }
+    if (0.0..=1e9).contains(&rate) { Ok(rate) } else { Err(bad()) }
 }
 
 /// Writes a duration as [`parse_duration_ns`] reads it, in the largest unit that divides it: `90s`, `500ms`, `2h`.
@@ -436,6 +445,8 @@ mod tests {
         assert!(parse_count("1.5").is_err());
         assert_eq!(parse_rate("20k/s"), Ok(20_000.0));
         assert!(parse_rate("0").is_err());
+        assert_eq!((parse_rate_or_zero("0"), parse_rate_or_zero("1k/s")), (Ok(0.0), Ok(1_000.0)));
+        assert!(parse_rate_or_zero("-1").is_err());
     }
 
     #[test]

@@ -338,12 +338,12 @@ struct BacklogGrowth {
     at_end: f64,
 }
 
-/// Arrivals less completions, in half of the whole seconds and in all of the phase; `None` where the rate was to change or single
-/// seconds are not known.
+/// Arrivals less completions, in half of the whole seconds and in all of the phase; `None` where single seconds are not known, or
+/// what a rate that changes asks for in them.
 fn backlog_growth(e: &Evidence<'_>, offered: f64) -> Option<BacklogGrowth> {
     let seen = &e.observations;
     let half = seen.series.len() / 2;
-    if seen.varied || half == 0 {
+    if half == 0 {
         return None;
     }
     // A failed operation waits no more. What never was sent does, in what it says of the target.
@@ -351,7 +351,10 @@ fn backlog_growth(e: &Evidence<'_>, offered: f64) -> Option<BacklogGrowth> {
     let done = e.totals.count_completed() as f64;
     let (before, before_s) = seen.partial_seconds[0];
     let done_by_half = before + seen.series[..half].iter().sum::<f64>();
-    let due_by_half = offered * (before_s + half as f64);
+    let due_by_half = match seen.varied {
+        true => seen.due_by_half?,
+        false => offered * (before_s + half as f64),
+    };
     let failed_by_half = failed * (before_s + half as f64) / e.phase.seconds;
     Some(BacklogGrowth {
         at_half: due_by_half - done_by_half - failed_by_half,

@@ -69,6 +69,8 @@ pub struct RunObservations {
     pub tail: Option<(f64, f64, Vec<f64>)>,
     /// True if the load was to change on the way: its levels and drifts are what was asked for.
     pub varied: bool,
+    /// Arrivals that a rate which changes asks for in the first half of the whole seconds, and before them.
+    pub due_by_half: Option<f64>,
     /// True if the load ends by the number of its operations: users end one after the other then.
     pub counted: bool,
     /// Successes a second until the first user had nothing left to do, where the load ends by the number of its operations.

@@ -9,11 +9,11 @@ use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::tree::{Node, Origin, TreeError, Value};
 use dyno_engine::affinity;
-use dyno_engine::arrivals::Profile;
 use dyno_frontend::exit::Failure;
 use dyno_monitor::prometheus::Url;
 use dyno_session::watch::WatchPlan;
 use dyno_session::work::Wording;
+use dyno_session::work::rates::parse_profile;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
 use dyno_workload::ycsb::{Scope, known_properties};
@@ -112,7 +112,7 @@ impl RunSpec {
         experiment.target.clone_from(&args.target);
         let measure = &experiment.phases.measure;
         if let Some(rate) = &measure.rate {
-            Profile::parse(rate).map_err(|e| usage("--rate", e))?;
+            parse_profile(&experiment, rate).map_err(|e| usage("--rate", e))?;
         }
         if let Some(cores) = &experiment.client.cores {
             allow(&cores.0)?;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 128] = [
+const MISTAKES: [&str; 142] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -17,6 +17,20 @@ const MISTAKES: [&str; 128] = [
     "run null: --users 8 --rate 100",
     "run null: --rate -5",
     "run null: --rate fast",
+    "run null: --rate ramp:5",
+    "run null: --rate steps:0:1s",
+    "run null: --rate file:missing.csv",
+    "run null: --rate file:empty.csv",
+    "run null: --rate file:unordered.csv",
+    "run null: --rate file:zero.csv",
+    "run null: --rate file:rates.csv:steps --ops 100000",
+    "run null: --rate day:2k:1k",
+    "run null: --rate day:1:2:1h:2h",
+    "run null: --rate bursty:10:5:1s",
+    "run null: --rate bursty:10:50",
+    "run null: --rate mmpp:1:1s",
+    "run null: --rate mmpp:5:1s,5:2s",
+    "run null: --rate wave:1k",
     "run null: --records -1",
     "run null: --duration 5parsecs",
     "run null: --durtion 5s",
@@ -153,6 +167,10 @@ fn mistakes_are_answered_in_words() {
     for (name, text) in [
         ("broken.yaml", "a: [\n"),
         ("empty.yaml", ""),
+        ("empty.csv", "time,rate\n"),
+        ("unordered.csv", "0,5\n9,4\n8,5\n"),
+        ("zero.csv", "time;rate\n0;0\n60;0\n"),
+        ("rates.csv", "0,5\n9,0\n"),
         ("norep.yaml", "target: 'null:'\nrepetitions: 0\n"),
         ("ladder.yaml", "target: 'null:'\nstrategy: {ladder: {from: 0}}\n"),
         ("nolevels.yaml", "target: 'null:'\nfactors: {users: []}\n"),

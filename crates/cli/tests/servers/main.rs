@@ -48,6 +48,7 @@ mod prove_mongod;
 mod prove_secure;
 mod pty;
 mod push;
+mod rates;
 mod records_of_runs;
 mod redis_tools;
 mod replay;

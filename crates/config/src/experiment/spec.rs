@@ -448,6 +448,9 @@ pub struct Phases {
     pub warmup: Option<Warmup>,
     /// The measured phase and its warm-up.
     pub measure: Measure,
+    /// Contents of the files that rates name as `file:PATH`, by these paths. Default: they are read from this host's disk.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rate_files: BTreeMap<String, String>,
 }
 
 /// A warm-up with a load of its own: the same users and the same sequence of operations go on in the measured phase.
@@ -494,7 +497,7 @@ pub struct Load {
     /// Inserts that go out as one batch. Default: 64. Unit: operations.
     #[schemars(extend("x-flag" = "--load-batch <N>", "x-conflicts" = "no_load"))]
     pub batch: usize,
-    /// Rate of all users together. Default: as fast as it goes. Unit: operations per second.
+    /// Rate of all users together, as `phases.measure.rate`. Default: as fast as it goes. Unit: operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// Embedded stores in `{dir}`: whether a copy of the loaded data is kept, with which every run begins that would load
@@ -542,8 +545,15 @@ pub struct Measure {
     /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
-    /// Open loop: operations per second, or `ramp:FROM-TO:DURATION`, or `steps:RATE:DURATION,...`. Default: closed loop.
-    #[schemars(extend("x-flag" = "-r, --rate <RATE>"))]
+    /// Open loop: operations per second, or a rate that changes: `ramp:FROM-TO:DURATION`, `steps:RATE:DURATION,...`, `file:PATH`,
+    /// `day:LOW:HIGH:PERIOD`, `bursty:MEAN:PEAK:PERIOD` or `mmpp:RATE:DURATION,RATE:DURATION`, see docs/rates.md. Default: closed
+    /// loop.
+    #[schemars(extend(
+        "x-flag" = "-r, --rate <RATE>",
+        "x-help" = "Open loop: operations per second, or a rate that changes: ramp:FROM-TO:DURATION, steps:RATE:DURATION,..., \
+                    file:PATH, day:LOW:HIGH:PERIOD, bursty:MEAN:PEAK:PERIOD or mmpp:RATE:DURATION,RATE:DURATION. Default: closed \
+                    loop"
+    ))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// Open loop: arrival process. Default: poisson.

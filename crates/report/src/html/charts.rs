@@ -161,8 +161,11 @@ fn over_time(
     points
 }
 
-/// Throughput: all operations, then each.
-fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String]) -> Chart {
+/// Arrivals that a rate which changed asked for: phase, begin of the interval in milliseconds since the phase's epoch, arrivals.
+pub type DueArrivals = [(String, u64, f64)];
+
+/// Throughput: all operations beside what was `due`, then each.
+fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String], due: &DueArrivals) -> Chart {
     let of = |metric: &str| -> Vec<PackedSeries> {
         let some = |of: &dyn Fn(&ReadRow) -> u64| rows.iter().any(|row| row.metric == metric && of(row) > 0);
         let series = |name: &str, of: &dyn Fn(&ReadRow) -> u64| {
@@ -181,7 +184,16 @@ fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String]) -> Chart {
         }
         all
     };
-    let mut choices = vec![ChartChoice { n: "all operations".into(), s: of("TOTAL") }];
+    let mut all = of("TOTAL");
+    if !due.is_empty() {
+        let known: BTreeMap<(&str, u64), f64> =
+            due.iter().map(|(phase, begin_ms, due)| ((phase.as_str(), *begin_ms), *due)).collect();
+        let rate = |row: &ReadRow, length: f64| {
+            Some(known.get(&(row.phase.as_str(), (row.start_s * 1e3).round() as u64))? / length)
+        };
+        all.push(pack_series("due", &over_time(rows, "TOTAL", axis, rate), MOST));
+    }
+    let mut choices = vec![ChartChoice { n: "all operations".into(), s: all }];
     if names.len() > 1 {
         choices.extend(names.iter().map(|name| ChartChoice { n: name.clone(), s: of(name) }));
     }
@@ -257,19 +269,20 @@ pub fn metrics_with_shares(phase: &Phase) -> Vec<String> {
 }
 
 /// Throughput, latencies with the shares of operations where these are `known`, and the queue of a run; `recorded` has the
-/// server's shares of an open loop.
+/// server's shares of an open loop, `due` the arrivals of a rate that changed.
 pub fn of_load(
     rows: &[ReadRow],
     axis: &Timeline,
     known: &[String],
     recorded: Option<&ServerShares>,
+    due: &DueArrivals,
 ) -> Vec<Chart> {
     let open = recorded.is_some();
     if rows.is_empty() {
         return Vec::new();
     }
     let names = metrics_by_requests(rows);
-    let mut charts = vec![throughput(rows, axis, &names)];
+    let mut charts = vec![throughput(rows, axis, &names, due)];
     let title = if open { "Response time (from the intended start)" } else { "Response time" };
     charts.push(latencies(rows, axis, &names, "response", title));
     charts.push(shares(rows, axis, known, recorded));

@@ -50,7 +50,9 @@ pub fn run_page(report: &Report<'_>) -> String {
         BTreeMap::new()
     };
     let known = measured.map_or(Vec::new(), metrics_with_shares);
-    let load = of_load(&rows, &axis, &known, open.then_some(&recorded));
+    // Files that cannot be read are named above.
+    let due = report.dir.read_due().unwrap_or_default();
+    let load = of_load(&rows, &axis, &known, open.then_some(&recorded), &due);
     let seen = report.recording.map(|recording| build_monitor_charts(recording, &axis));
     let (first, constant) = (load.len(), seen.as_ref().map_or(Vec::new(), |seen| seen.constant.clone()));
     let mut data = PageData { span: axis.drawn_range(), origin: axis.origin_ms, ..PageData::default() };

@@ -7,7 +7,7 @@ use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
 use dyno_rundir::schema::{
     Client, Environment, Grade, Run, Setting, Status, Summary, Threshold, Trust, VERSION, Verdict,
 };
-use dyno_rundir::{RunDir, RunWriter};
+use dyno_rundir::{IntervalFacts, RunDir, RunWriter};
 use dyno_types::Outcome;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -49,7 +49,7 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
         let mut totals = Totals::new(names.len(), Scale::Ns64);
         totals.add_interval(&interval);
         all.add_interval(&interval);
-        writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, None);
+        writer.write_interval("measure", Duration::from_secs(second), 1.0, &totals, IntervalFacts::default());
     }
     let end: SystemTime = begin + Duration::from_secs(seconds);
     writer.event_at(end, "end", "measure");

@@ -53,13 +53,12 @@ fn bad(bad: BadProperty) -> Refused {
     Refused::new(RefusalCode::BadValue, &bad.key, words)
 }
 
-/// The same experiment for workers on other hosts, which have none of its files: the texts of its commands go with it.
+/// Puts the texts of the commands of `spec` into it, for workers on hosts that have none of its files.
 ///
 /// # Errors
 /// Names the file that cannot be read, or is no text.
-pub fn with_texts(spec: &Experiment) -> Result<Experiment, Refused> {
-    let mut whole = spec.clone();
-    let Some(source) = &mut whole.workload.commands else { return Ok(whole) };
+pub(super) fn add_command_texts(spec: &mut Experiment) -> Result<(), Refused> {
+    let Some(source) = &mut spec.workload.commands else { return Ok(()) };
     let asked = source.clone();
     let text = |name: &str, bytes: Vec<u8>| {
         String::from_utf8(bytes).map_err(|_| {
@@ -90,7 +89,7 @@ pub fn with_texts(spec: &Experiment) -> Result<Experiment, Refused> {
     if let Some(path) = asked.data.as_ref().filter(|path| !asked.files.contains_key(*path)) {
         source.files.insert(path.clone(), text(path, read(path)?)?);
     }
-    Ok(whole)
+    Ok(())
 }
 
 /// Reads what a file of commands names: what came with its text, else files beside it.
@@ -564,6 +563,10 @@ mod tests {
             file: Some(path.to_string_lossy().into_owned()),
             ..CommandSource::default()
         });
+        let with_texts = |spec: &Experiment| {
+            let mut whole = spec.clone();
+            add_command_texts(&mut whole).map(|()| whole)
+        };
         let whole = with_texts(&spec).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(CommandWork::read(&spec, spec.workload.commands.as_ref().unwrap(), &Wording::FILE).is_err());

@@ -11,7 +11,9 @@ pub mod commands;
 pub mod documents;
 pub mod kinds;
 pub mod recording;
+pub mod rates;
 pub mod shape;
+pub mod texts;
 pub mod users;
 pub mod ycsb;
 

@@ -1,5 +1,6 @@
 //! Parts that jobs of all kinds take from `phases` and `client`.
 
+use crate::work::rates::parse_profile;
 use dyno_config::experiment::{Arrivals, Experiment, Stamps};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, End, Job, Pacing, Queue};
@@ -65,10 +66,7 @@ pub(super) fn load(spec: &Experiment, workload: Arc<dyn Workload>, operations: u
     let load = &spec.phases.load;
     let pacing = match &load.rate {
         Some(rate) => {
-            let profile = Profile::parse(rate).map_err(|e| {
-                Refused::new(RefusalCode::BadValue, "phases.load.rate", format!("phases.load.rate: {e}"))
-            })?;
-            Pacing::Open { profile, process: Process::Constant }
+            Pacing::Open { profile: profile(spec, "phases.load.rate", rate)?, process: Process::Constant }
         }
         None => Pacing::Closed { think_ns: 0 },
     };
@@ -91,9 +89,7 @@ fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
     let Some(rate) = &measure.rate else {
         return Ok(Pacing::Closed { think_ns: measure.think.as_ref().map_or(0, |span| span.0) });
     };
-    let read = |key: &str, rate: &str| {
-        Profile::parse(rate).map_err(|e| Refused::new(RefusalCode::BadValue, key, format!("{key}: {e}")))
-    };
+    let read = |key: &str, rate: &str| profile(spec, key, rate);
     let mut profile = read("phases.measure.rate", rate)?;
     if let Some(warmup) = &spec.phases.warmup
         && let Some(rate) = &warmup.rate
@@ -105,6 +101,12 @@ fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
         Arrivals::Constant => Process::Constant,
     };
     Ok(Pacing::Open { profile, process })
+}
+
+/// The rate over time at a key of the experiment.
+fn profile(spec: &Experiment, key: &str, rate: &str) -> Result<Profile, Refused> {
+    let bad = |e| Refused::new(RefusalCode::BadValue, key, format!("{key}: {e}"));
+    parse_profile(spec, rate).map_err(bad)
 }
 
 /// Load threads as far as the file says; a worker fills in what it does not.

@@ -109,6 +109,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/clusters.md", clusters()),
         ("docs/documents.md", own_documents()),
         ("docs/commands.md", own_commands()),
+        ("docs/rates.md", changing_rates()),
         ("docs/experiments.md", vec![here("plan docs/examples/users.yaml")]),
         ("docs/explain.md", explain()),
         ("docs/export.md", export()),
@@ -338,6 +339,22 @@ fn own_commands() -> Vec<Row> {
             "run redis://db:6379 --command 'ZADD board %{int:1-1000} user:%{key}' --command 'ZREVRANGE board 0 9' \
              --command-ratio 3",
         )),
+    ]
+}
+
+fn changing_rates() -> Vec<Row> {
+    let short = |command: &'static str, long: &'static str| {
+        here(command).instead(long, "1s").more("--records 2000 --no-out -q").load()
+    };
+    vec![
+        here("run redis://db:6379 --rate ramp:1k-20k:60s --duration 60s")
+            .instead("60s", "1s")
+            .more("--records 2000 --no-out -q")
+            .load(),
+        short("run redis://db:6379 --rate file:docs/examples/rates.csv --duration 15m --warmup 0s", "15m"),
+        short("run redis://db:6379 --rate day:200:5k:10m --duration 30m --warmup 0s", "30m"),
+        short("run redis://db:6379 --rate bursty:500:5k:10s --duration 1m", "1m"),
+        short("run redis://db:6379 --rate mmpp:200:30s,5k:2s --duration 10m --seed 7", "10m"),
     ]
 }
 
