@@ -377,17 +377,25 @@ impl RedisCommands<'_> {
 
 impl CommandTarget for RedisCommands<'_> {
     fn describe(&self, commands: &[Words]) -> Result<Vec<CommandFacts>, (usize, RunError)> {
-        let ask = |words: &Words| vec![b"COMMAND".to_vec(), b"INFO".to_vec(), words[0].clone()];
-        let questions: Vec<Words> = commands.iter().map(ask).collect();
+        // Each name is asked for once: a file may have thousands of lines of few commands.
+        let mut names: BTreeMap<&[u8], usize> = BTreeMap::new();
+        for words in commands {
+            let next = names.len();
+            names.entry(&words[0]).or_insert(next);
+        }
+        let mut questions: Vec<Words> = vec![Words::new(); names.len()];
+        for (name, number) in &names {
+            questions[*number] = vec![b"COMMAND".to_vec(), b"INFO".to_vec(), name.to_vec()];
+        }
         let answers = self.ask(0, &questions).map_err(|error| (0, error))?;
-        let one = |(number, (answer, words)): (usize, (&RespReply, &Words))| {
-            let own = match answer {
-                RespReply::List(own) => own.first(),
-                other => Some(other),
+        let one = |(number, words): (usize, &Words)| {
+            let own = match answers.get(names[words[0].as_slice()]) {
+                Some(RespReply::List(own)) => own.first(),
+                other => other,
             };
             self.describe_one(own, words).map_err(|error| (number, error))
         };
-        answers.iter().zip(commands).enumerate().map(one).collect()
+        commands.iter().enumerate().map(one).collect()
     }
 
     fn slot(&self, key: &[u8]) -> Option<u16> {

@@ -91,6 +91,9 @@ mod tests {
     /// A file of rows.
     const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/lab-short.csv");
 
+    /// A file of commands.
+    const LINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/commands.txt");
+
     /// A value of an option that is not its default, and what it needs beside it.
     fn typed(name: &str) -> (&'static str, &'static [&'static str]) {
         match name {
@@ -104,6 +107,7 @@ mod tests {
             "wait" => ("spin", &[]),
             "stamps" => ("client", &[]),
             "command-data" => (DATA, &["--command", "GET __field:test__"]),
+            "command-file" => (LINES, &[]),
             "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),
             _ => ("3", &[]),
         }

@@ -96,7 +96,7 @@ impl RunSpec {
                     ));
                 }
             }
-            None if tree.find_path("workload.commands").is_some() => {}
+            None if tree.find_path("workload.commands").is_some() => refuse_unused(&tree)?,
             workload => {
                 if let Some(workload) = workload {
                     tree.set_path(
@@ -245,6 +245,17 @@ fn refuse_options(args: &RunArgs, file: &str) -> Result<(), Failure> {
         Some(option) => {
             Err(usage(option, format!("has no effect on a workload of one's own: say it in {file}")))
         }
+        None => Ok(()),
+    }
+}
+
+/// Keys and rows that no command draws from.
+fn refuse_unused(tree: &Node) -> Result<(), Failure> {
+    let given = |key: &str| tree.find_path(&format!("workload.commands.{key}")).is_some();
+    let unused =
+        [("keys", "--command-keys"), ("data", "--command-data")].into_iter().find(|(key, _)| given(key));
+    match unused.filter(|_| !["file", "text", "list", "lines"].into_iter().any(given)) {
+        Some((_, option)) => Err(usage(option, "goes with --command or --command-file")),
         None => Ok(()),
     }
 }

@@ -405,6 +405,55 @@ phases: {{ measure: {{ users: 2, operations: 1024, warmup: 0s }} }}
 }
 
 #[test]
+fn a_file_has_a_command_a_line() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let mut lines = String::from(
+        "# a corpus\n6 INCR a\n\n2 INCR b\nSET c:%{key} '%{string:10}'\n1 LPUSH l x ; LTRIM l 0 9\n",
+    );
+    // More names than are recorded: the rest is `other`.
+    for number in 0..70 {
+        lines.push_str(&format!("0.{:03} ECHO e{number} ; {}GET c:1\n", 1, "PING ; ".repeat(number)));
+    }
+    std::fs::write(dyno.path("lines.txt"), &lines).unwrap();
+    let common = ["--users", "4", "--ops", "10240", "--warmup", "0s", "--out", "d", "--command-keys", "50"];
+    let run = |file: &str| dyno.run(&[&["run", &uri, "--command-file", file][..], &common].concat());
+    assert_exit(&run("lines.txt"), &[0, 5]);
+    let summary = dyno.summary("d");
+    let (a, b): (u64, u64) =
+        (server.cli(&["GET", "a"]).parse().unwrap(), server.cli(&["GET", "b"]).parse().unwrap());
+    assert_eq!(a + b, ended(&summary, "INCR", "ok"), "lines of one command have one name");
+    // 8 of 10.07 in all, three of four to the heavier line.
+    assert!((a + b).abs_diff(8_135) < 20, "{a} and {b}");
+    assert!(a.abs_diff(3 * b) < 400, "{a} and {b}");
+    assert_eq!(ended(&summary, "LPUSH_LTRIM", "ok"), calls(&server, "ltrim"));
+    let other = ended(&summary, "other", "ok") + ended(&summary, "other", "not_found");
+    assert!(other > 0, "{summary}");
+    assert!(server.cli(&["DBSIZE"]).parse::<u64>().unwrap() <= 53);
+    for (file, text, words) in [
+        ("none.txt", "# nothing\n", "--command-file: none.txt: no command in it"),
+        ("weight.txt", "GET a\n0 GET b\n", "--command-file: weight.txt: line 2: the weight \"0\""),
+        ("name.txt", "GET a\n2 GET %{kye}\n", "line 2: \"GET %{kye}\": %{kye}: unknown name"),
+        ("server.txt", "GET a\nFOO b\n", "FOO: the server has no command FOO"),
+    ] {
+        std::fs::write(dyno.path(file), text).unwrap();
+        let refused = run(file);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{file}: {}", stderr(&refused));
+    }
+    let missing = run("missing.txt");
+    assert_exit(&missing, &[2]);
+    assert!(stderr(&missing).contains("--command-file: missing.txt: "), "{}", stderr(&missing));
+    let alone = dyno.run(&["run", &uri, "--command-keys", "5", "--no-out"]);
+    assert_exit(&alone, &[2]);
+    assert!(
+        stderr(&alone).contains("--command-keys: goes with --command or --command-file"),
+        "{}",
+        stderr(&alone)
+    );
+}
+
+#[test]
 fn memcached_takes_sets_and_gets() {
     let Some(server) = Memcached::start("commands", &[]) else { return };
     let (dyno, uri) = (Dyno::new(), format!("memcached://127.0.0.1:{}", server.port));

@@ -325,7 +325,7 @@ pub struct Workload {
     pub pocdriver: Option<String>,
 }
 
-/// Commands of one's own: a file, the text of one, or commands one by one.
+/// Commands of one's own: a file, the text of one, commands one by one, or a file of lines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CommandSource {
@@ -345,16 +345,23 @@ pub struct CommandSource {
     ))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<String>,
+    /// Path of a text file with one command a line, such as `GET user:%{key}`, behind a weight or without one: `3 GET user:%{key}`.
+    #[schemars(extend(
+        "x-flag" = "--command-file <FILE>",
+        "x-conflicts" = "command workload distribution fields field_length properties records"
+    ))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
     /// Weight of each of these commands, in their order. Default: 1.
     #[schemars(extend("x-flag" = "--command-ratio <N>", "x-requires" = "command"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratio: Vec<f64>,
     /// Keys that `%{key}`, `__key__` and `__rand_int__` draw from. Default: 100k. Unit: keys.
-    #[schemars(extend("x-flag" = "--command-keys <N>", "x-requires" = "command"))]
+    #[schemars(extend("x-flag" = "--command-keys <N>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Count>,
     /// CSV, TSV or JSON lines whose columns `__field:NAME__` and `%{row:data.NAME}` are. Default: none.
-    #[schemars(extend("x-flag" = "--command-data <FILE>", "x-requires" = "command"))]
+    #[schemars(extend("x-flag" = "--command-data <FILE>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
 }

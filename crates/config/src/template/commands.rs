@@ -154,6 +154,7 @@ impl Reader<'_> {
         let mut names = ArgumentScope { values: self.scope, bound: Vec::new(), kept: Vec::new() };
         let plain = |step: CommandStep| MixOperation {
             name: name.to_owned(),
+            group: None,
             weight: 1.0,
             bound: Vec::new(),
             steps: vec![step],
@@ -234,7 +235,16 @@ impl Reader<'_> {
         if steps.is_empty() {
             return bad(list, "steps: nothing: expected at least one command");
         }
-        Ok(MixOperation { name: name.to_owned(), weight, bound, steps, mode, has_steps: true, own })
+        Ok(MixOperation {
+            name: name.to_owned(),
+            group: None,
+            weight,
+            bound,
+            steps,
+            mode,
+            has_steps: true,
+            own,
+        })
     }
 
     /// One command and what is said of it; names that it keeps its reply under are added.

@@ -8,6 +8,7 @@ use crate::yaml::YamlNode;
 use dyno_types::limits::RECORD_BYTES;
 use dyno_workload::command_mix::{CommandMix, CommandStep, DataTable, MixOperation, NamedKeys, StepMode};
 use dyno_workload::template::NumberDistribution;
+use std::collections::HashMap;
 
 /// Placeholders of one number for a whole operation.
 const SHARED: [&str; 9] = [
@@ -21,6 +22,8 @@ pub struct CommandLines<'a> {
     pub lines: &'a [String],
     /// Weights, in the same order; those that are not given are 1.
     pub ratio: &'a [f64],
+    /// Numbers of these lines in their file, where they are of one: those of the same commands are measured together.
+    pub numbers: Option<&'a [usize]>,
     /// Number of keys of `%{key}`, `__key__` and `__rand_int__`.
     pub keys: u64,
     /// Rows of `__field:NAME__` and `%{row:data.NAME}`.
@@ -56,8 +59,12 @@ impl CommandLines<'_> {
         }
         let shared = text(b"%{key:rand}", &nowhere, &names).map_err(unplaced)?;
         let mut operations: Vec<MixOperation> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
         for (number, line) in self.lines.iter().enumerate() {
-            let wrong = |why: String| format!("{line:?}: {why}");
+            let wrong = |why: String| match self.numbers.and_then(|numbers| numbers.get(number)) {
+                Some(place) => format!("line {place}: {line:?}: {why}"),
+                None => format!("{line:?}: {why}"),
+            };
             let words = split_words(line.as_bytes()).map_err(wrong)?;
             let mut steps: Vec<CommandStep> = Vec::new();
             for words in words.split(|word| word == b";") {
@@ -74,9 +81,14 @@ impl CommandLines<'_> {
                 steps.push(CommandStep { name, arguments, ..CommandStep::default() });
             }
             let called: Vec<String> = steps.iter().map(|step| step.name.to_uppercase()).collect();
-            let name = unused(&called.join("_"), |name| operations.iter().any(|one| one.name == name));
+            let group = called.join("_");
+            // Names of commands do not end in digits, so that a number behind one is unused.
+            let count = known.entry(group.clone()).or_default();
+            *count += 1;
+            let name = if *count == 1 { group.clone() } else { format!("{group}{count}") };
             operations.push(MixOperation {
                 name,
+                group: self.numbers.is_some().then_some(group),
                 weight: self.ratio.get(number).copied().unwrap_or(1.0),
                 bound: vec![shared.clone(); SHARED.len()],
                 has_steps: steps.len() > 1,
@@ -89,6 +101,42 @@ impl CommandLines<'_> {
         mix.check().map_err(|wrong| format!("{} {}: expected {}", wrong.key, wrong.value, wrong.expected))?;
         Ok(mix)
     }
+}
+
+/// A command of a file of lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileLine {
+    /// Number of the line, from 1.
+    pub number: usize,
+    /// Weight among all.
+    pub weight: f64,
+    /// The command, or several with `;` between them.
+    pub line: String,
+}
+
+/// Reads a file of commands: one a line, behind a weight or without one. Empty lines and those that begin with `#` are passed over.
+///
+/// # Errors
+/// Names the line whose weight is none, or says that there is no command.
+pub fn read_file_lines(text: &str) -> Result<Vec<FileLine>, String> {
+    let mut all = Vec::new();
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        // No command begins with a digit.
+        let (weight, line) = match first.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') {
+            true => (first.parse().unwrap_or(f64::NAN), rest.trim_start()),
+            false => (1.0, line),
+        };
+        if !(weight.is_finite() && weight > 0.0) {
+            return Err(format!("line {number}: the weight {first:?}: expected a number above 0"));
+        }
+        all.push(FileLine { number, weight, line: line.to_owned() });
+    }
+    if all.is_empty() { Err("no command in it: expected one a line".into()) } else { Ok(all) }
 }
 
 /// The name, with a number behind it where it is taken.
@@ -137,7 +185,39 @@ mod tests {
             rows: vec![vec![b"x".to_vec()]],
             in_order: false,
         };
-        CommandLines { lines: &lines, ratio, keys: 10, data: Some(data), seed: 1 }.parse()
+        CommandLines { lines: &lines, ratio, numbers: None, keys: 10, data: Some(data), seed: 1 }.parse()
+    }
+
+    #[test]
+    fn files_have_a_command_a_line_and_weights_before_them() {
+        let text = "\u{feff}# as typed\nGET a\n\n  3 SET b 'x y'  \r\n0.5\tMULTI ; EXEC\n";
+        let read: Vec<(usize, f64, String)> = read_file_lines(text)
+            .unwrap()
+            .into_iter()
+            .map(|one| (one.number, one.weight, one.line))
+            .collect();
+        let expected = [(2, 1.0, "GET a"), (4, 3.0, "SET b 'x y'"), (5, 0.5, "MULTI ; EXEC")];
+        assert_eq!(read, expected.map(|(number, weight, line)| (number, weight, line.to_owned())));
+        for (text, why) in
+            [("", "no command"), ("# x\n", "no command"), ("GET a\n-1 GET b", "line 2: the weight \"-1\"")]
+        {
+            assert!(read_file_lines(text).unwrap_err().contains(why), "{text}");
+        }
+        assert!(read_file_lines("1x GET a").unwrap_err().contains("the weight \"1x\""));
+    }
+
+    #[test]
+    fn lines_of_a_file_with_the_same_commands_are_measured_together() {
+        let lines = ["GET a", "get b", "FT.SEARCH i '@x:{y}'"].map(str::to_owned);
+        let parse = |lines: &[String], numbers: &[usize]| {
+            CommandLines { lines, ratio: &[], numbers: Some(numbers), keys: 10, data: None, seed: 1 }.parse()
+        };
+        let mix = parse(&lines, &[1, 2, 3]).unwrap();
+        let names: Vec<(&str, Option<&str>)> =
+            mix.operations.iter().map(|one| (one.name.as_str(), one.group.as_deref())).collect();
+        assert_eq!(names, [("GET", Some("GET")), ("GET2", Some("GET")), ("FT_SEARCH", Some("FT_SEARCH"))]);
+        let wrong = parse(&["GET %{kye}".to_owned()], &[7]).unwrap_err();
+        assert!(wrong.starts_with("line 7: \"GET %{kye}\": "), "{wrong}");
     }
 
     #[test]

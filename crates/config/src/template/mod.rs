@@ -20,7 +20,7 @@ pub mod values;
 mod words;
 
 pub use commands::ReadFile;
-pub use lines::CommandLines;
+pub use lines::{CommandLines, read_file_lines};
 
 pub use schema::documents_schema_text;
 

@@ -4,7 +4,7 @@ use crate::work::users::{first_user, part_of_users};
 use crate::work::{FoundCommand, Prepared, Wording, Work, shape};
 use dyno_config::experiment::{CommandSource, Experiment, When};
 use dyno_config::settings::PropertySettings;
-use dyno_config::template::{CommandLines, parse_commands, parse_data};
+use dyno_config::template::{CommandLines, parse_commands, parse_data, read_file_lines};
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::{Process, Profile};
@@ -86,7 +86,8 @@ pub(super) fn add_command_texts(spec: &mut Experiment) -> Result<(), Refused> {
         }
         source.text = Some(own);
     }
-    if let Some(path) = asked.data.as_ref().filter(|path| !asked.files.contains_key(*path)) {
+    let named = [&asked.data, &asked.lines].into_iter().flatten();
+    for path in named.filter(|path| !asked.files.contains_key(*path)) {
         source.files.insert(path.clone(), text(path, read(path)?)?);
     }
     Ok(())
@@ -117,27 +118,39 @@ fn read_mix(source: &CommandSource, wording: &Wording<'_>) -> Result<(String, Co
             let mix = parse_commands(&text, path, &|name| read_beside(source, path, name));
             Ok((path.clone(), mix.map_err(|e| refused(path, e.to_string()))?))
         }
-        (None, None) if !source.list.is_empty() => {
+        (None, None) if source.list.is_empty() && source.lines.is_none() => {
+            let key = "workload.commands";
+            let words = format!("{key}: expected file, text, list or lines: what is sent");
+            Err(Refused::new(RefusalCode::Missing, key, words))
+        }
+        (None, None) => {
             let (key, data_key) = (from("workload.commands.list"), from("workload.commands.data"));
             let table = |path: &String| {
                 let text = read_beside(source, "", path);
                 text.and_then(|text| parse_data("data", path, &text))
                     .map_err(|why| refused(path, format!("{data_key}: {path}: {why}")))
             };
-            let lines = CommandLines {
-                lines: &source.list,
-                ratio: &source.ratio,
-                keys: source.keys.as_ref().map_or(DEFAULT_KEYS, |count| count.0.max(1)),
-                data: source.data.as_ref().map(table).transpose()?,
-                seed: 1,
+            let data = source.data.as_ref().map(table).transpose()?;
+            let keys = source.keys.as_ref().map_or(DEFAULT_KEYS, |count| count.0.max(1));
+            let common = |lines, ratio, numbers| CommandLines { lines, ratio, numbers, keys, data, seed: 1 };
+            let Some(path) = &source.lines else {
+                let wrong =
+                    |why| Refused::new(RefusalCode::BadValue, key.to_string(), format!("{key}: {why}"));
+                return Ok((
+                    "commands".into(),
+                    common(&source.list, &source.ratio, None).parse().map_err(wrong)?,
+                ));
             };
-            let wrong = |why| Refused::new(RefusalCode::BadValue, key.to_string(), format!("{key}: {why}"));
-            Ok(("commands".into(), lines.parse().map_err(wrong)?))
-        }
-        (None, None) => {
-            let key = "workload.commands";
-            let words = format!("{key}: expected file, text or list: what is sent");
-            Err(Refused::new(RefusalCode::Missing, key, words))
+            let key = from("workload.commands.lines");
+            let wrong = |why: String| refused(path, format!("{key}: {path}: {why}"));
+            let text = read_beside(source, "", path).map_err(wrong)?;
+            let text = String::from_utf8(text)
+                .map_err(|_| wrong("expected text, bytes as \\x00 in quotes".into()))?;
+            let all = read_file_lines(&text).map_err(wrong)?;
+            let ratio: Vec<f64> = all.iter().map(|one| one.weight).collect();
+            let numbers: Vec<usize> = all.iter().map(|one| one.number).collect();
+            let lines: Vec<String> = all.into_iter().map(|one| one.line).collect();
+            Ok((path.clone(), common(&lines, &ratio, Some(&numbers)).parse().map_err(wrong)?))
         }
     }
 }

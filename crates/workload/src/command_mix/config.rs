@@ -3,8 +3,13 @@
 use crate::template::{NumberDistribution, ValueTemplate};
 use crate::ycsb::BadProperty;
 use dyno_types::command::{KeptReply, ReplyExpectation};
-use dyno_types::limits::METRICS;
 use dyno_types::metric::{OWN, WAIT};
+use std::collections::HashSet;
+
+/// Operations that a mix may have.
+const OPERATIONS: usize = 20_000;
+/// Names that operations beside the mix may have.
+const OWN_NAMES: usize = 50;
 
 /// A part of the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +110,10 @@ pub enum StepMode {
 /// A named operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixOperation {
-    /// Name under which it is measured.
+    /// Name, which no other operation has.
     pub name: String,
+    /// Name under which it is measured together with others of the same commands; `None`: by itself, under its own.
+    pub group: Option<String>,
     /// Weight among all.
     pub weight: f64,
     /// Values that are drawn once and used by several arguments.
@@ -145,9 +152,10 @@ impl MixOperation {
 
     /// Names under which it is measured: its own, and those of steps that are measured.
     pub(super) fn metrics(&self) -> Vec<String> {
+        let name = self.group.as_ref().unwrap_or(&self.name);
         let whole = match &self.own {
-            None => self.name.clone(),
-            Some(own) => format!("{}.{}", self.name, if own.blocking { WAIT } else { OWN }),
+            None => name.clone(),
+            Some(own) => format!("{name}.{}", if own.blocking { WAIT } else { OWN }),
         };
         let steps = self.steps.iter().filter(|_| self.is_script());
         let mut all: Vec<String> = steps.map(|step| format!("{whole}.{}", step.name)).collect();
@@ -229,11 +237,18 @@ impl CommandMix {
 
     /// Refuses what cannot be run; keys are those of the file.
     pub fn check(&self) -> Result<(), BadProperty> {
-        let names: Vec<String> = self.operations.iter().flat_map(MixOperation::metrics).collect();
-        if names.is_empty() || names.len() > METRICS - 2 {
-            let expected = format!("1 to {} names of commands and steps", METRICS - 2);
-            return Err(BadProperty::new("commands", names.len(), expected));
+        if self.operations.is_empty() || self.operations.len() > OPERATIONS {
+            let expected = format!("1 to {OPERATIONS} commands");
+            return Err(BadProperty::new("commands", self.operations.len(), expected));
         }
+        let own: usize =
+            self.operations.iter().filter(|one| one.own.is_some()).map(|one| one.metrics().len()).sum();
+        if own > OWN_NAMES {
+            let expected =
+                format!("at most {OWN_NAMES} names of commands and steps with users or a rate of their own");
+            return Err(BadProperty::new("commands", own, expected));
+        }
+        let names: Vec<&str> = self.operations.iter().map(|one| one.name.as_str()).collect();
         let mixed = || self.operations.iter().filter(|one| one.own.is_none());
         if mixed().next().is_none() {
             let expected = "at least one command without users or a rate of its own";
@@ -243,8 +258,9 @@ impl CommandMix {
         if !sum.is_finite() || sum <= 0.0 || self.operations.iter().any(|one| one.weight < 0.0) {
             return Err(BadProperty::new("weight", sum, "weights from 0 on, not all of them 0"));
         }
-        if let Some(name) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
-            return Err(BadProperty::new("name", &names[name], "names that differ"));
+        let mut known = HashSet::new();
+        if let Some(name) = names.iter().find(|name| !known.insert(**name)) {
+            return Err(BadProperty::new("name", name, "names that differ"));
         }
         let empty = |one: &&MixOperation| {
             one.steps.is_empty() || one.steps.iter().any(|step| step.arguments.is_empty())

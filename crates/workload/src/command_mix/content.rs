@@ -28,6 +28,8 @@ pub struct MixContent {
     mix: Arc<CommandMix>,
     templates: Vec<CommandTemplate>,
     places: Vec<Place>,
+    /// Commands of the templates up to each, itself included; those of transactions without the two around them.
+    upto: Vec<usize>,
     /// Scatters popular keys over each key space.
     scatter: Vec<Permutation>,
     salt: u64,
@@ -72,7 +74,14 @@ impl MixContent {
             templates.push(CommandTemplate { name: "LOAD".into(), commands, atomic: false });
         }
         let key = |number: usize| rng::draw_at(mix.seed, number as u64, Purpose::Key);
+        let own = |template: &CommandTemplate| template.commands.len() - 2 * usize::from(template.atomic);
+        let mut before = 0;
+        let upto = templates.iter().map(|template| {
+            before += own(template);
+            before
+        });
         MixContent {
+            upto: upto.collect(),
             templates,
             places,
             scatter: (0..mix.keys.len())
@@ -86,6 +95,13 @@ impl MixContent {
     /// The workload.
     pub fn command_mix(&self) -> &Arc<CommandMix> {
         &self.mix
+    }
+
+    /// The first template of each operation.
+    pub(super) fn templates_of_operations(&self) -> Vec<u16> {
+        let first =
+            |(number, place): (u16, &Place)| matches!(place, Place::Operation(_, 0)).then_some(number);
+        (0..).zip(&self.places).filter_map(first).collect()
     }
 
     /// The template of a step of an operation.
@@ -112,7 +128,6 @@ impl MixContent {
     /// A request that stands for all of command number `number` of [`CommandMix::steps`], and the number of the command in it.
     /// `key` is the number of the key that it loads, or any number.
     pub fn sample_request(&self, number: usize, key: u64) -> (Request, u32) {
-        let mut left = number;
         let request = |shape: usize, collection: u32, seed: u64| Request {
             verb: Verb::Command,
             shape: shape as u16,
@@ -123,21 +138,19 @@ impl MixContent {
             ..Request::default()
         };
         let seed = rng::draw_at(self.mix.seed, key, Purpose::Key);
-        for (shape, (template, place)) in self.templates.iter().zip(&self.places).enumerate() {
-            let own = template.commands.len() - 2 * usize::from(template.atomic);
-            if left < own {
-                let (collection, seed) = match place {
-                    Place::Load(item) => match self.mix.load[*item].each {
-                        Some(space) => (space as u32 + 1, load_seed(&self.mix, *item, key)),
-                        None => (0, seed),
-                    },
-                    Place::Operation(..) => (0, seed),
-                };
-                return (request(shape, collection, seed), (left + usize::from(template.atomic)) as u32);
-            }
-            left -= own;
-        }
-        (request(0, 0, seed), 0)
+        let shape = self.upto.partition_point(|upto| *upto <= number);
+        let Some((template, place)) = self.templates.get(shape).zip(self.places.get(shape)) else {
+            return (request(0, 0, seed), 0);
+        };
+        let (collection, seed) = match place {
+            Place::Load(item) => match self.mix.load[*item].each {
+                Some(space) => (space as u32 + 1, load_seed(&self.mix, *item, key)),
+                None => (0, seed),
+            },
+            Place::Operation(..) => (0, seed),
+        };
+        let before = shape.checked_sub(1).map_or(0, |before| self.upto[before]);
+        (request(shape, collection, seed), (number - before + usize::from(template.atomic)) as u32)
     }
 
     /// The words of a request's command. Earlier replies that it uses are `0`.

@@ -11,6 +11,7 @@
 mod config;
 mod content;
 mod load;
+mod names;
 mod run;
 
 pub use config::{

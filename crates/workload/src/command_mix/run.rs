@@ -2,6 +2,7 @@
 
 use super::config::{CommandMix, CommandStep, MissRule, MixOperation, StepCondition, TextPart};
 use super::content::{MixContent, Place};
+use super::names::{Group, MetricNames};
 use crate::mix::{Mix, MixMode};
 use crate::template::ValueTemplate;
 use crate::ycsb::BadProperty;
@@ -23,8 +24,13 @@ pub struct MixRun {
     content: Arc<MixContent>,
     mix: Mix,
     seeds: Keyed,
-    /// Of each operation: its metric.
-    first_metric: Vec<u16>,
+    /// Groups of operations with the same metric, and the group of each metric.
+    groups: Vec<Group>,
+    group_of: Vec<u16>,
+    /// Of each operation: its metrics, that of the whole first.
+    metrics_of: Vec<Vec<u16>>,
+    /// Choice among the operations of a group.
+    members: Keyed,
     /// Of each operation: its template, and its rows so far where it takes rows in order.
     first_template: Vec<(u16, Option<AtomicU64>)>,
     /// Users, and the number of the first one, where operations belong to users.
@@ -49,29 +55,35 @@ impl MixRun {
         users: (u64, u64),
     ) -> Result<Self, BadProperty> {
         mix.check()?;
-        let weight = |one: &MixOperation| if one.own.is_some() { 0.0 } else { one.weight };
-        let weights: Vec<f64> = mix.operations.iter().map(weight).collect();
+        let MetricNames { names: metrics, of: metrics_of, groups } = MetricNames::of_mix(mix);
+        let weights: Vec<f64> = groups.iter().map(|group| group.weight).collect();
         let chosen = Mix::new(&weights, None, MixMode::Stratified, seed)
             .ok_or_else(|| BadProperty::new("weight", weights[0], "weights from 0 on, not all of them 0"))?;
         let content = Arc::new(MixContent::new(mix, facts));
-        let (mut metrics, mut first_metric, mut first_template) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, operation) in mix.operations.iter().enumerate() {
-            first_metric.push(metrics.len() as u16);
-            metrics.extend(operation.metrics());
+        let mut group_of = vec![0; metrics.len()];
+        for (number, group) in (0..).zip(&groups) {
+            group_of[usize::from(group.metric)] = number;
+        }
+        let places = content.templates_of_operations();
+        let mut first_template = Vec::new();
+        for (operation, template) in mix.operations.iter().zip(places) {
             let texts = operation.steps.iter().flat_map(|step| &step.arguments).chain(&operation.bound);
             let in_order = |part: &TextPart| match part {
                 TextPart::Value(ValueTemplate::Row(file, _)) => mix.tables[*file].in_order,
                 _ => false,
             };
             let counts = texts.flatten().any(in_order).then(AtomicU64::default);
-            first_template.push((content.template_of(Place::Operation(number, 0)), counts));
+            first_template.push((template, counts));
         }
         Ok(MixRun {
             metrics,
             content,
             mix: chosen,
             seeds: Keyed::new(seed, Purpose::Key),
-            first_metric,
+            groups,
+            group_of,
+            metrics_of,
+            members: Keyed::new(seed, Purpose::Mix),
             first_template,
             users: mix.uses_users().then_some(users),
             stripe: (0, 1),
@@ -100,6 +112,19 @@ impl MixRun {
         Ok(MixRun { alone: Some(operation), seeds: Keyed::new(seed, Purpose::Key), ..own })
     }
 
+    /// The operation of an index, which is one of a group.
+    fn operation_of(&self, group: &Group, index: u64) -> usize {
+        let number = match &group.operations[..] {
+            [only] => *only,
+            several => {
+                let share = rng::unit_interval(self.members.draw_keyed(index));
+                let at = group.upto.partition_point(|upto| *upto <= share);
+                several[at.min(several.len() - 1)]
+            }
+        };
+        usize::from(number)
+    }
+
     fn step(&self, request: &Request) -> Option<(usize, usize)> {
         match self.content.place_of(request) {
             Place::Operation(operation, step) => Some((operation, step)),
@@ -124,18 +149,22 @@ impl Workload for MixRun {
     fn draw(&self, index: u64) -> Draw {
         Draw {
             index,
-            kind: self.alone.unwrap_or_else(|| self.mix.kind(index)) as u16,
+            kind: match self.alone {
+                Some(operation) => self.metrics_of[operation][0],
+                None => self.groups[self.mix.kind(index)].metric,
+            },
             seed: self.seeds.draw_keyed(index),
         }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
-        let number = usize::from(draw.kind);
+        let group = &self.groups[usize::from(self.group_of[usize::from(draw.kind)])];
+        let number = self.alone.unwrap_or_else(|| self.operation_of(group, draw.index));
         let place = match draw.index & WARMUP {
             0 => draw.index,
             _ => WARMUP_OFFSET + (draw.index & !WARMUP),
         };
-        let metric = self.first_metric[number];
+        let metrics = &self.metrics_of[number];
         let (template, rows) = &self.first_template[number];
         let row = rows.as_ref().map_or(0, |rows| {
             let (index, total) = self.stripe;
@@ -144,8 +173,8 @@ impl Workload for MixRun {
         let is_script = self.content.command_mix().operations[number].is_script();
         Request {
             verb: Verb::Command,
-            metric: metric + u16::from(is_script),
-            script: if is_script { metric + 1 } else { 0 },
+            metric: metrics[usize::from(is_script)],
+            script: if is_script { metrics[0] + 1 } else { 0 },
             shape: *template,
             collection: self.users.map_or(0, |(users, first)| (first + draw.index % users.max(1)) as u32),
             limit: row as u32,
@@ -188,8 +217,8 @@ impl Workload for MixRun {
         };
         let ahead = self.steps(operation).iter().enumerate().skip(step + 1);
         let (next, _) = ahead.into_iter().find(|(_, step)| holds(step))?;
-        let ahead = (next - step) as u16;
-        Some(Request { metric: done.metric + ahead, step: next as u16, shape: done.shape + ahead, ..*done })
+        let (ahead, metric) = ((next - step) as u16, self.metrics_of[operation][next + 1]);
+        Some(Request { metric, step: next as u16, shape: done.shape + ahead, ..*done })
     }
 
     fn script(&self, first: &Request) -> Option<u16> {
@@ -206,11 +235,11 @@ impl Workload for MixRun {
 
     fn asked(&self) -> Vec<f64> {
         let operations = &self.content.command_mix().operations;
-        let sum: f64 = operations.iter().filter(|one| one.own.is_none()).map(|one| one.weight).sum();
+        let sum: f64 = self.groups.iter().map(|group| group.weight).sum();
         let mut all = vec![f64::NAN; self.metrics.len()];
-        let mixed = operations.iter().zip(&self.first_metric).filter(|(one, _)| one.own.is_none());
-        for (operation, metric) in mixed {
-            all[usize::from(*metric)] = operation.weight / sum;
+        let is_own = |group: &Group| operations[usize::from(group.operations[0])].own.is_some();
+        for group in self.groups.iter().filter(|group| !is_own(group)) {
+            all[usize::from(group.metric)] = group.weight / sum;
         }
         all
     }
@@ -220,13 +249,13 @@ impl Workload for MixRun {
     }
 
     fn accepts_misses(&self, metric: u16) -> bool {
-        let number = self.first_metric.partition_point(|first| *first <= metric).saturating_sub(1);
-        let place = usize::from(metric - self.first_metric[number]);
-        let operation = &self.content.command_mix().operations[number];
-        // The first metric of a script is that of the whole.
-        let step = if operation.is_script() { place.checked_sub(1) } else { Some(0) };
-        let accepts = |step: usize| operation.steps[step].miss == MissRule::Accepted;
-        operation.has_requests() && step.is_some_and(accepts)
+        let accepts = |(operation, metrics): (&MixOperation, &Vec<u16>)| {
+            // The first metric of a script is that of the whole.
+            let steps = &metrics[usize::from(operation.is_script())..];
+            let mut own = steps.iter().zip(&operation.steps).filter(|(one, _)| **one == metric);
+            operation.has_requests() && own.any(|(_, step)| step.miss == MissRule::Accepted)
+        };
+        self.content.command_mix().operations.iter().zip(&self.metrics_of).any(accepts)
     }
 
     fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {

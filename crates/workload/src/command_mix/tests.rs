@@ -33,6 +33,7 @@ fn operation(name: &str, weight: f64, steps: Vec<CommandStep>) -> MixOperation {
     let has_steps = steps.len() > 1;
     MixOperation {
         name: name.into(),
+        group: None,
         weight,
         bound: Vec::new(),
         steps,
@@ -263,4 +264,54 @@ fn operations_beside_the_mix_are_drawn_alone() {
     assert_eq!(users, [10, 11, 10, 11]);
     mix.operations.drain(..2);
     assert_eq!(mix.check().unwrap_err().key, "commands");
+}
+
+#[test]
+fn operations_of_one_group_share_a_name_and_are_chosen_by_weight() {
+    let mut mix = mix();
+    let get = |name: &str, weight: f64, key: &str| MixOperation {
+        group: Some("GET".into()),
+        ..operation(name, weight, vec![step(vec![literal("GET"), literal(key)])])
+    };
+    mix.operations = vec![get("GET", 1.0, "a"), get("GET2", 3.0, "b")];
+    mix.operations.push(operation("PING", 4.0, vec![step(vec![literal("PING")])]));
+    let run = run(&mix);
+    assert_eq!(run.metrics(), ["GET", "PING"]);
+    assert_eq!(run.asked(), [0.5, 0.5]);
+    let requests: Vec<Request> = (0..16_384).map(|index| run.request(index, &Frontier::new(0))).collect();
+    let of = |shape: u16| requests.iter().filter(|one| one.shape == shape).count();
+    assert_eq!((of(0) + of(1), of(2)), (8_192, 8_192), "each name has its exact share");
+    assert!((5_900..6_400).contains(&of(1)), "{} of 8,192 are the heavier line", of(1));
+    assert!(requests.iter().all(|one| one.metric == u16::from(one.shape == 2)));
+    // What is dropped before it is sent is counted under the same name.
+    assert!((0..1_024).all(|index| run.draw(index).kind == run.request(index, &Frontier::new(0)).metric));
+}
+
+#[test]
+fn names_beyond_those_that_are_recorded_are_other() {
+    let mut mix = mix();
+    let script = mix.operations.swap_remove(0);
+    mix.operations.clear();
+    let ping = |number: usize| operation(&format!("p{number}"), 1.0, vec![step(vec![literal("PING")])]);
+    mix.operations.extend((0..100).map(ping));
+    mix.operations[90].weight = 5.0;
+    mix.operations.push(MixOperation { name: "script".into(), weight: 0.5, ..script });
+    let own = OwnLoad { users: Some(2), rate: None, blocking: false };
+    mix.operations.push(MixOperation { own: Some(own), ..ping(200) });
+    let run = run(&mix);
+    let names = run.metrics();
+    assert_eq!((names.len(), names[59].as_str()), (62, "p200.own"));
+    assert_eq!((names[57].as_str(), names[58].as_str()), ("p57", "p90"));
+    assert_eq!((names[60].as_str(), names[61].as_str()), ("other", "other.step"));
+    // 41 of weight 1 and the script.
+    assert!((run.asked()[60] - 41.5 / 104.5).abs() < 1e-9, "{:?}", run.asked());
+    assert!((run.asked().iter().filter(|share| !share.is_nan()).sum::<f64>() - 1.0).abs() < 1e-9);
+    let frontier = Frontier::new(0);
+    let requests: Vec<Request> = (0..10_450).map(|index| run.request(index, &frontier)).collect();
+    let script = requests.iter().find(|one| one.script != 0).expect("the script is drawn");
+    assert_eq!((script.metric, run.script(script)), (61, Some(60)));
+    assert_eq!(run.next(script, Outcome::NotFound).map(|next| (next.metric, next.step)), Some((61, 1)));
+    let kinds: std::collections::HashSet<u16> = requests.iter().map(|one| one.shape).collect();
+    assert_eq!(kinds.len(), 101, "every operation of the mix is drawn");
+    assert!(run.accepts_misses(61) && !run.accepts_misses(60));
 }
