@@ -215,12 +215,11 @@ fn places_of(keys: &[RespReply], words: &[Vec<u8>]) -> Vec<u16> {
     all
 }
 
-/// Returns whether the replies behind a command no longer belong to commands.
+/// Returns whether the replies behind a command no longer belong to commands, and are no messages either.
 fn turns_connection(words: &Words) -> bool {
     let is =
         |at: usize, name: &str| words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
-    let alone =
-        ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR", "SYNC", "PSYNC", "QUIT", "RESET", "HELLO"];
+    let alone = ["MONITOR", "SYNC", "PSYNC", "QUIT", "RESET", "HELLO"];
     alone.iter().any(|name| is(0, name)) || is(0, "CLIENT") && is(1, "REPLY")
 }
 
@@ -330,6 +329,9 @@ impl RedisCommands<'_> {
 
     fn describe_one(&self, info: Option<&RespReply>, words: &Words) -> Result<CommandFacts, RunError> {
         let name = String::from_utf8_lossy(&words[0]).into_owned();
+        let subscribes = ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"]
+            .iter()
+            .any(|name| words[0].eq_ignore_ascii_case(name.as_bytes()));
         if turns_connection(words) {
             let why = "changes how its connection answers: expected a command with one reply";
             return Err(refused(format!("{name} {why}")));
@@ -371,7 +373,7 @@ impl RedisCommands<'_> {
                 }
             }
         };
-        Ok(CommandFacts { keys, reads: info.reads, blocks: info.blocks })
+        Ok(CommandFacts { keys, reads: info.reads, blocks: info.blocks || subscribes })
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
 
-use dyno_types::metric::{BULK, CLEANUP, HELD, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT};
+use dyno_types::metric::{
+    BULK, CLEANUP, DELIVERY, HELD, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT,
+};
 pub use dyno_types::metric::{READ_MODIFY_WRITE, TRANSACTIONAL};
 
 /// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
@@ -35,7 +37,7 @@ pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
 
 /// Returns whether a metric is of an operation beside the mix, or of a step of one: in no total.
 pub fn is_beside(name: &str) -> bool {
-    name.split('.').nth(1).is_some_and(|part| [OWN, WAIT].contains(&part))
+    name.split('.').nth(1).is_some_and(|part| [DELIVERY, OWN, WAIT].contains(&part))
 }
 
 #[cfg(test)]
@@ -56,7 +58,7 @@ mod tests {
         assert_eq!((adding(&own), unit_name(&own)), (vec!["pay"], "operations"));
         let steps = ["cart", "cart.get", "cart.set", "pay.later", "carts"];
         assert_eq!(adding(&steps), ["cart", "pay.later", "carts"]);
-        assert_eq!(adding(&["get", "poll.own", "work.wait", "work.wait.read"]), ["get"]);
+        assert_eq!(adding(&["get", "poll.own", "work.wait", "work.wait.read", "work.delivery"]), ["get"]);
         let poc = ["INSERT", "KEYQUERY", BULK];
         assert_eq!((adding(&poc), unit_name(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));
         assert_eq!(

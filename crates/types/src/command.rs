@@ -56,6 +56,19 @@ pub struct CommandForm {
     pub keeps: Vec<KeptReply>,
     /// The text of the script that it calls by its digest, for a server that has lost it.
     pub script: Option<Vec<u8>>,
+    /// Where messages in its reply have the time at which they were sent.
+    pub delivery: Option<SentStamp>,
+    /// True if it subscribes: it is sent once on a connection, and each message is a reply.
+    pub subscribes: bool,
+}
+
+/// Where a message has the time at which it was sent: 19 digits, nanoseconds since 1970 by the sender's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SentStamp {
+    /// The message begins with it.
+    Message,
+    /// The value of the field of this name begins with it.
+    Field(Vec<u8>),
 }
 
 /// Kind of a reply, the same in all versions of a protocol.

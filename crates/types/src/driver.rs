@@ -137,6 +137,15 @@ pub enum GreetingStep {
     Refused(Outcome, String),
 }
 
+/// A message that a server has delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedMessage {
+    /// Time from the stamp in it to its receipt, nanoseconds; `None` without a stamp.
+    pub delivery_ns: Option<u64>,
+    /// True if it is the end of no wait: it came together with another one.
+    pub unawaited: bool,
+}
+
 /// A network protocol without input or output: one instance per load thread.
 pub trait Driver: Send {
     /// State of one operation in flight. Reused for operation after operation, so that it allocates only at first.
@@ -207,6 +216,9 @@ pub trait Driver: Send {
     fn records(&self, _exchange: &Self::Exchange) -> u32 {
         1
     }
+
+    /// Hands over the messages that came since it was last called: those with a stamp, and those that no operation waited for.
+    fn take_messages(&mut self, _each: &mut dyn FnMut(ReceivedMessage)) {}
 
     /// The result of verifying the values read, where the content verifies.
     fn verified(&self, _exchange: &Self::Exchange) -> Option<Outcome> {

@@ -32,8 +32,8 @@ pub mod units;
 
 pub use content::Content;
 pub use driver::{
-    ConnectionStep, Decoded, Driver, Endpoint, Executed, GreetingStep, RecordVerification, Store,
-    StoreSession, Then,
+    ConnectionStep, Decoded, Driver, Endpoint, Executed, GreetingStep, ReceivedMessage, RecordVerification,
+    Store, StoreSession, Then,
 };
 pub use outcome::Outcome;
 pub use refused::{RefusalCode, Refused};

@@ -35,3 +35,6 @@ pub const OWN: &str = "own";
 
 /// The same of one whose commands wait for data at the server: its times are what it waits.
 pub const WAIT: &str = "wait";
+
+/// The same of the times from the stamp in a message to its receipt.
+pub const DELIVERY: &str = "delivery";

@@ -119,6 +119,8 @@ pub struct OwnMetrics {
     pub cleanup: Option<u16>,
     /// Time that a recorded operation was held back because the one before it on its connection was not answered yet.
     pub held: Option<u16>,
+    /// Messages that a server delivers: the wait for each, and the time from its stamp to its receipt where it has one.
+    pub messages: Option<(u16, Option<u16>)>,
 }
 
 /// A source of operations. One instance is shared by all load threads.

@@ -59,6 +59,9 @@ pub(super) fn arguments(
         Yaml::Map(all) if matches!(&all[..], [(name, _)] if name == "$user") => {
             out.push(vec![TextPart::User])
         }
+        Yaml::Map(all) if matches!(&all[..], [(name, _)] if name == "$sent") => {
+            out.push(vec![TextPart::Sent])
+        }
         Yaml::Map(_) | Yaml::List(_) => match value(node, names.values)? {
             ValueTemplate::Array((least, most), of) if least == most && most <= ELEMENTS => {
                 out.extend((0..most).map(|_| vec![TextPart::Value((*of).clone())]));
@@ -161,12 +164,15 @@ fn named(body: &str, node: &YamlNode, names: &ArgumentScope<'_>) -> Result<TextP
     if body == "user" {
         return Ok(TextPart::User);
     }
+    if body == "sent" {
+        return Ok(TextPart::Sent);
+    }
     let (name, given) = body.split_once(':').map_or((body, ""), |(name, given)| (name.trim(), given.trim()));
     let generator_name = format!("${name}");
     if !Scope::knows(&generator_name) {
         let mut known: Vec<&str> = names.bound.iter().chain(&names.kept).map(String::as_str).collect();
         Scope::generators().for_each(|name| known.push(name));
-        known.push("user");
+        known.extend(["user", "sent"]);
         let near = hint(name, known.iter().copied());
         return bad(node, format!("%{{{body}}}: unknown name {name:?}{near}; %%{{ is a literal %{{"));
     }

@@ -5,7 +5,7 @@ use crate::template::data::{DataForm, FORMS, table};
 use crate::template::fields::{Bad, Fields, bad, count, flag, number, text, whole};
 use crate::template::values::{KeySpaceName, Scope, TableName, constant_bytes, spread};
 use crate::yaml::{Yaml, YamlNode};
-use dyno_types::command::{KeptReply, ReplyExpectation, ReplyKind};
+use dyno_types::command::{KeptReply, ReplyExpectation, ReplyKind, SentStamp};
 use dyno_types::limits::{CONNECTIONS, RECORD_BYTES, REPLY_DEPTH};
 use dyno_types::suggest::hint;
 use dyno_workload::command_mix::{
@@ -141,9 +141,9 @@ struct Reader<'a> {
 }
 
 /// Keys of an operation that its only command may have, too.
-const STEP: [&str; 15] = [
-    "name", "command", "script", "function", "keys", "args", "expect", "miss", "as", "when", "weight",
-    "users", "rate", "blocking", "let",
+const STEP: [&str; 16] = [
+    "name", "command", "script", "function", "keys", "args", "expect", "miss", "as", "when", "delivery",
+    "weight", "users", "rate", "blocking", "let",
 ];
 
 impl Reader<'_> {
@@ -192,6 +192,18 @@ impl Reader<'_> {
             if step.when.is_some() {
                 return bad(node, "when: only a step of several depends on the one before it");
             }
+            let own = match (step.subscribes(), own) {
+                (true, Some(OwnLoad { users: Some(_), rate: None, .. })) => {
+                    own.map(|own| OwnLoad { blocking: true, ..own })
+                }
+                (true, _) => {
+                    return bad(node, format!("{name}: a subscription needs `users: N` and no rate"));
+                }
+                (false, own) => own,
+            };
+            if step.delivery.is_some() && own.is_none() {
+                return bad(node, "delivery: expected `users: N` too: messages are read beside the mix");
+            }
             return Ok(MixOperation { weight, bound, own, ..plain(step) });
         };
         let mode = match fields.take_value("mode") {
@@ -229,6 +241,12 @@ impl Reader<'_> {
                     node,
                     "a reply is there only in mode: ordered; the other modes send all steps at once",
                 );
+            }
+            if step.subscribes() {
+                return bad(node, "a subscription is an operation by itself, with `users: N`");
+            }
+            if step.delivery.is_some() && own.is_none() {
+                return bad(node, "delivery: expected `users: N` too: messages are read beside the mix");
             }
             steps.push(step);
         }
@@ -296,8 +314,9 @@ impl Reader<'_> {
             },
         };
         let keeps = fields.take_value("as").map_or(Ok(Vec::new()), |node| kept(node, names))?;
+        let delivery = fields.take_value("delivery").map(stamp_place).transpose()?;
         fields.end(&STEP)?;
-        Ok(CommandStep { name, arguments: words, keys, expect, miss, when, keeps, script })
+        Ok(CommandStep { name, arguments: words, keys, expect, miss, when, keeps, script, delivery })
     }
 
     /// The words that call a script by its digest, or a function by its name; the numbers of its keys.
@@ -372,6 +391,9 @@ impl Reader<'_> {
             }
             _ => return bad(node, "expected `for: KEYS` or `once: true`"),
         };
+        if step.subscribes() || step.delivery.is_some() {
+            return bad(node, "the load reads no messages");
+        }
         let is_user = |part: &TextPart| *part == TextPart::User;
         if step.arguments.iter().flatten().any(is_user) {
             return bad(node, "user: the load belongs to no user");
@@ -450,6 +472,18 @@ fn expectation(node: &YamlNode) -> Result<ReplyExpectation, Bad> {
         return bad(node, "expect: nothing: expected type, nil, value or length");
     }
     Ok(expect)
+}
+
+/// Where messages have their stamps: `true`, or the name of a field.
+fn stamp_place(node: &YamlNode) -> Result<SentStamp, Bad> {
+    match node.value() {
+        Yaml::Bool(true) => Ok(SentStamp::Message),
+        Yaml::Text(name) if !name.is_empty() => Ok(SentStamp::Field(name.as_bytes().to_vec())),
+        _ => bad(
+            node,
+            format!("delivery: {}: expected true, or the name of the field with %{{sent}}", node.word()),
+        ),
+    }
 }
 
 /// A name for the reply, or names for parts of it.

@@ -3,7 +3,9 @@
 use super::cluster::key_slot;
 use super::resp::{put_array, put_bulk};
 use dyno_types::Content;
-use dyno_types::command::{CommandArgument, CommandForm, CommandTemplate, KeptReply, ReplyExpectation};
+use dyno_types::command::{
+    CommandArgument, CommandForm, CommandTemplate, KeptReply, ReplyExpectation, SentStamp,
+};
 
 /// A part of a command on the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +28,9 @@ pub(super) struct Compiled {
     pub(super) not_found: bool,
     /// What is looked at in its reply, where anything is.
     pub(super) look: Option<Box<ReplyLook>>,
+    /// Where messages in its reply have the time at which they were sent.
+    pub(super) delivery: Option<SentStamp>,
+    pub(super) subscribes: bool,
     /// The same command with the script's text, for a server that does not have the script any more.
     pub(super) script: Option<Vec<Piece>>,
 }
@@ -93,6 +98,8 @@ fn compiled(form: &CommandForm) -> Compiled {
         misses: form.misses,
         not_found: form.not_found,
         look: looks.then(look),
+        delivery: form.delivery.clone(),
+        subscribes: form.subscribes,
         script,
     }
 }

@@ -51,6 +51,13 @@ impl RedisDriver {
         let template = &self.commands[usize::from(request.shape)];
         let own = &template.commands[command as usize];
         let before = out.len();
+        if own.subscribes {
+            self.stamp.clone_from(&own.delivery);
+            if !self.subscribed.insert(request.collection) {
+                // The connection has subscribed: the next message is the reply.
+                return;
+            }
+        }
         // That a server has lost a script is said by EXEC, too late to send it again.
         let pieces = match &own.script {
             Some(whole) if template.atomic.is_some() || std::mem::take(&mut x.sends_script) => whole,
@@ -188,6 +195,10 @@ impl RedisDriver {
                 _ => None,
             };
             self.content.ends_at(&x.request, cursor);
+        }
+        if let (Outcome::Ok, Some(stamp)) = (outcome, &self.own(&x.request, command).delivery) {
+            let stamp = stamp.clone();
+            self.note_stamps(&stamp, &input[at..end], false);
         }
         let outcome = match outcome {
             Outcome::Ok if looks && !self.meets(x, command, &input[at..end]) => Outcome::Mismatch,

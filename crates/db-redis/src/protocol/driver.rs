@@ -14,9 +14,10 @@ use super::state::RedisDriver;
 use super::{documents, facts};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::{
-    ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, RefusalCode, Refused, Request,
-    Then, Verb,
+    ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, ReceivedMessage, RefusalCode,
+    Refused, Request, Then, Verb,
 };
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Pause before a node is asked again whose answer named one that is not known yet, nanoseconds.
@@ -61,6 +62,9 @@ impl RedisDriver {
             scratch: Vec::new(),
             batch_key: Vec::new(),
             index_slot: key_slot(INDEX_KEY),
+            subscribed: HashSet::new(),
+            stamp: None,
+            messages: Vec::new(),
         })
     }
 
@@ -287,6 +291,13 @@ impl RedisDriver {
 
     #[inline(always)]
     fn reply(&mut self, x: &mut RedisExchange, command: u32, input: &[u8]) -> Result<Decoded, NotResp> {
+        if x.request.verb == Verb::Command && self.is_subscription(x) {
+            match input.first() {
+                // It is sent again.
+                Some(b'-') => drop(self.subscribed.remove(&x.request.collection)),
+                _ => return self.take_message(x, input),
+            }
+        }
         match input.first() {
             None => return Ok(Decoded::Need),
             Some(b'>') => {
@@ -423,6 +434,8 @@ impl Driver for RedisDriver {
         let slot = match x.request.verb {
             Verb::Command => match self.own_slot(x, command) {
                 Some(slot) => slot,
+                // All nodes know all messages, and a subscription stays where it is.
+                None if self.is_subscription(x) => 0,
                 None => return self.topology.next_node(),
             },
             Verb::Recorded => match self.content.recorded_slot(&x.request) {
@@ -465,6 +478,9 @@ impl Driver for RedisDriver {
     fn skip(&mut self, input: &[u8]) -> Decoded {
         match skip_reply(input, 0) {
             Ok(None) => Decoded::Need,
+            Ok(Some(used)) if !self.subscribed.is_empty() && self.count_unawaited(input) => {
+                Decoded::Push { used }
+            }
             Ok(Some(used)) if input[0] == b'>' => Decoded::Push { used },
             Ok(Some(used)) => Decoded::Reply { used, then: Then::Wait },
             Err(NotResp) => Decoded::Broken,
@@ -475,12 +491,18 @@ impl Driver for RedisDriver {
         x.records
     }
 
+    fn take_messages(&mut self, each: &mut dyn FnMut(ReceivedMessage)) {
+        self.messages.drain(..).for_each(each);
+    }
+
     fn verified(&self, x: &RedisExchange) -> Option<Outcome> {
         x.verified
     }
 
     fn lost(&mut self, _node: u16, _connection: u32, _step: ConnectionStep) {
         self.stale |= self.topology.is_cluster();
+        // Whose connection it was is not known; to subscribe twice does no harm.
+        self.subscribed.clear();
     }
 
     fn timed_out(&mut self, _node: u16) {

@@ -17,6 +17,7 @@ mod errors;
 mod exchange;
 mod facts;
 mod index;
+mod messages;
 mod options;
 mod records;
 pub mod resp;

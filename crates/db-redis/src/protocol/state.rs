@@ -5,7 +5,9 @@ use super::command_templates::CompiledTemplate;
 use super::errors::classify_error;
 use super::options::RedisOptions;
 use dyno_db::command_traffic::Unreported;
-use dyno_types::{Content, Outcome};
+use dyno_types::command::SentStamp;
+use dyno_types::{Content, Outcome, ReceivedMessage};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The Redis protocol of one load thread.
@@ -21,6 +23,12 @@ pub struct RedisDriver {
     /// Commands of one's own, by the number of their template.
     pub(super) commands: Vec<CompiledTemplate>,
     pub(super) traffic: Unreported,
+    /// Users whose connection has subscribed.
+    pub(super) subscribed: HashSet<u32>,
+    /// Where messages have the time at which they were sent.
+    pub(super) stamp: Option<SentStamp>,
+    /// Messages that were not handed over yet.
+    pub(super) messages: Vec<ReceivedMessage>,
 }
 
 impl RedisDriver {

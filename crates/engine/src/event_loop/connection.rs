@@ -278,7 +278,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.pool.connections[id as usize].dirty = false;
         let c = &self.pool.connections[id as usize];
         // Watched: TLS may hold bytes of an output that is empty by now.
-        if c.state != State::Ready || (c.output.is_empty() && !c.watching) {
+        if c.state != State::Ready {
+            return;
+        }
+        if c.output.is_empty() && !c.watching {
+            // A request that sends nothing, because it waits for a message, waits from now on.
+            if c.unsent > 0 {
+                let stamp = self.net.now();
+                self.stamp(id, stamp);
+            }
             return;
         }
         let stamp = self.net.now();

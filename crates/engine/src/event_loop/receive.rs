@@ -4,6 +4,7 @@ use super::load_thread::LoadThread;
 use super::pool::State;
 use crate::job::Clock;
 use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
+use dyno_record::RawSample;
 use dyno_types::{Decoded, Driver, GreetingStep, Outcome, Then};
 use std::io;
 
@@ -51,10 +52,32 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
+        if let Some(metrics) = self.shared.own.messages {
+            self.count_messages(metrics);
+        }
         // Connections that have not been read to their end come again.
         ready.append(&mut self.pool.unread);
         self.pool.ready = ready;
         Ok(())
+    }
+
+    /// Counts messages that were delivered: the wait for one that came together with another was none.
+    fn count_messages(&mut self, (wait, delivery): (u16, Option<u16>)) {
+        let done_ns = self.net.now().saturating_sub(self.clock.epoch_ns);
+        let (interval, keep) = (&mut self.recorder.now, self.shared.job.raw_samples);
+        self.driver.take_messages(&mut |message| {
+            let mut record = |metric, ns| {
+                let sample =
+                    RawSample { metric, outcome: Outcome::Ok, done_ns, service_ns: ns, response_ns: ns };
+                interval.record_sample(sample, keep);
+            };
+            if message.unawaited {
+                record(wait, 0);
+            }
+            if let (Some(metric), Some(ns)) = (delivery, message.delivery_ns) {
+                record(metric, ns);
+            }
+        });
     }
 
     /// Takes what has arrived on a connection; with `all` until nothing more comes. A connection on which something always comes

@@ -27,6 +27,8 @@ const LOOKED_FOR: u64 = 128;
 const DRAWS: u64 = 1_000;
 /// Connections of an operation with a rate of its own.
 const CONNECTIONS: usize = 16;
+/// Time that messages on their way are awaited at the end, nanoseconds.
+const LAST_MESSAGES_NS: u64 = 200_000_000;
 /// Longest run of operations beside those that end it.
 const YEAR_NS: u64 = 366 * 86_400 * 1_000_000_000;
 /// Keys that are removed by one message.
@@ -309,8 +311,15 @@ impl Work for CommandWork {
                 }
                 None => Pacing::Closed { think_ns: 0 },
             };
+            // A subscription waits for as long as nothing is published, and for nothing at the end.
+            let (timeout_ns, drain_ns) = match run.subscribes(number) {
+                true => (None, LAST_MESSAGES_NS),
+                false => (main.timeout_ns, main.drain_ns),
+            };
             let job = Job {
                 workload: Arc::new(run),
+                timeout_ns,
+                drain_ns,
                 users,
                 warm_users: None,
                 pacing,
@@ -367,10 +376,18 @@ fn refuse_waiting(mix: &CommandMix, facts: &[CommandFacts]) -> Result<(), Refuse
         let waits = (number..number + operation.steps.len())
             .any(|step| facts.get(step).is_some_and(|fact| fact.blocks) && may_wait(mix, step));
         if waits && !operation.own.is_some_and(|own| own.blocking) {
-            let words = format!(
-                "{}: may wait for data at the server: it needs connections of its own, `users: N` and `blocking: true`",
-                operation.name
-            );
+            let subscribes = operation.steps.iter().find(|step| step.subscribes());
+            let words = match subscribes.and_then(|step| step.arguments.first()).map(Vec::as_slice) {
+                Some([TextPart::Literal(name)]) => format!(
+                    "{}: {} changes how its connection answers: in a file of commands give it `users: N`",
+                    operation.name,
+                    String::from_utf8_lossy(name)
+                ),
+                _ => format!(
+                    "{}: may wait for data at the server: it needs connections of its own, `users: N` and `blocking: true`",
+                    operation.name
+                ),
+            };
             return Err(Refused::new(RefusalCode::Conflict, "", words));
         }
         number += operation.steps.len();

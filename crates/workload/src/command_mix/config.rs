@@ -2,12 +2,14 @@
 
 use crate::template::{NumberDistribution, ValueTemplate};
 use crate::ycsb::BadProperty;
-use dyno_types::command::{KeptReply, ReplyExpectation};
-use dyno_types::metric::{OWN, WAIT};
+use dyno_types::command::{KeptReply, ReplyExpectation, SentStamp};
+use dyno_types::metric::{DELIVERY, OWN, WAIT};
 use std::collections::HashSet;
 
 /// Operations that a mix may have.
 const OPERATIONS: usize = 20_000;
+/// Commands that subscribe to messages.
+const SUBSCRIBING: [&[u8]; 3] = [b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"];
 /// Names that operations beside the mix may have.
 const OWN_NAMES: usize = 50;
 
@@ -48,6 +50,8 @@ pub enum TextPart {
     Reply(u16),
     /// Number of the user.
     User,
+    /// The time at which it is sent, nanoseconds since 1970.
+    Sent,
 }
 
 /// An argument: its parts, one after the other.
@@ -93,6 +97,18 @@ pub struct CommandStep {
     pub keeps: Vec<KeptReply>,
     /// Number of the script that it calls, where it calls one by its digest.
     pub script: Option<usize>,
+    /// Where messages in its reply have the time at which they were sent.
+    pub delivery: Option<SentStamp>,
+}
+
+impl CommandStep {
+    /// Returns whether it subscribes to messages.
+    pub fn subscribes(&self) -> bool {
+        match self.arguments.first().map(Vec::as_slice) {
+            Some([TextPart::Literal(name)]) => SUBSCRIBING.iter().any(|one| name.eq_ignore_ascii_case(one)),
+            _ => false,
+        }
+    }
 }
 
 /// How the commands of an operation follow each other.
@@ -150,6 +166,11 @@ impl MixOperation {
         self.is_script() || !self.has_steps
     }
 
+    /// Returns whether messages in its replies have stamps: their times are the last metric of it.
+    pub(super) fn has_deliveries(&self) -> bool {
+        self.own.is_some() && self.steps.iter().any(|step| step.delivery.is_some())
+    }
+
     /// Names under which it is measured: its own, and those of steps that are measured.
     pub(super) fn metrics(&self) -> Vec<String> {
         let name = self.group.as_ref().unwrap_or(&self.name);
@@ -159,6 +180,7 @@ impl MixOperation {
         };
         let steps = self.steps.iter().filter(|_| self.is_script());
         let mut all: Vec<String> = steps.map(|step| format!("{whole}.{}", step.name)).collect();
+        all.extend(self.has_deliveries().then(|| format!("{name}.{DELIVERY}")));
         all.insert(0, whole);
         all
     }

@@ -8,6 +8,7 @@ use dyno_types::command::{CommandArgument, CommandFacts, CommandForm, CommandTem
 use dyno_types::rng::{self, Keyed, Purpose, Stream};
 use dyno_types::{Content, Request, Verb};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Draws of values that an operation has drawn once are numbered from here on.
 const BOUND: u64 = 1 << 63;
@@ -220,6 +221,11 @@ impl MixContent {
                     out.extend_from_slice(reply.unwrap_or(b"0"));
                 }
                 TextPart::User => push_decimal(u64::from(request.collection), out),
+                // Arguments are rendered when they are sent.
+                TextPart::Sent => {
+                    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                    push_decimal(since.as_nanos() as u64, out);
+                }
             }
         }
     }
@@ -282,6 +288,8 @@ fn form_of(
         expect: step.expect.clone(),
         keeps: step.keeps.clone(),
         script: step.script.map(|number| mix.scripts[number].body.clone()),
+        delivery: step.delivery.clone(),
+        subscribes: step.subscribes(),
     }
 }
 

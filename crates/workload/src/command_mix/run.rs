@@ -6,7 +6,7 @@ use super::names::{Group, MetricNames};
 use crate::mix::{Mix, MixMode};
 use crate::template::ValueTemplate;
 use crate::ycsb::BadProperty;
-use crate::{Draw, Frontier, Hooks, Workload};
+use crate::{Draw, Frontier, Hooks, OwnMetrics, Workload};
 use dyno_types::command::CommandFacts;
 use dyno_types::rng::{self, Keyed, Purpose};
 use dyno_types::{Content, Outcome, Request, Verb};
@@ -109,7 +109,14 @@ impl MixRun {
     pub fn beside(&self, operation: usize, users: (u64, u64)) -> Result<Self, BadProperty> {
         let own = MixRun::new(self.content.command_mix(), &self.facts, self.seed, users)?;
         let seed = rng::draw_at(self.seed, operation as u64, Purpose::Mix);
-        Ok(MixRun { alone: Some(operation), seeds: Keyed::new(seed, Purpose::Key), ..own })
+        // Whose connection has subscribed is known by its user.
+        let users = if own.subscribes(operation) { Some(users) } else { own.users };
+        Ok(MixRun { alone: Some(operation), users, seeds: Keyed::new(seed, Purpose::Key), ..own })
+    }
+
+    /// Returns whether an operation subscribes to messages.
+    pub fn subscribes(&self, operation: usize) -> bool {
+        self.steps(operation).iter().any(CommandStep::subscribes)
     }
 
     /// The operation of an index, which is one of a group.
@@ -242,6 +249,16 @@ impl Workload for MixRun {
             all[usize::from(group.metric)] = group.weight / sum;
         }
         all
+    }
+
+    fn own_metrics(&self) -> OwnMetrics {
+        let own = |operation: usize| {
+            let metrics = &self.metrics_of[operation];
+            let deliveries = self.content.command_mix().operations[operation].has_deliveries();
+            (deliveries || self.subscribes(operation))
+                .then(|| (metrics[0], metrics.last().copied().filter(|_| deliveries)))
+        };
+        OwnMetrics { messages: self.alone.and_then(own), ..OwnMetrics::default() }
     }
 
     fn is_beside(&self) -> bool {

@@ -63,7 +63,12 @@ pub(super) fn run_metrics(
 pub(super) fn own_metrics(metrics: &[String]) -> OwnMetrics {
     debug_assert!(metrics.len() <= usize::from(u16::MAX), "a metric's number has 16 bits");
     let at = |name: &str| metrics.iter().position(|metric| metric == name).map(|at| at as u16);
-    OwnMetrics { verify: at(VERIFY), scan_per_record: at(SCAN_PER_RECORD), cleanup: at(CLEANUP), held: None }
+    OwnMetrics {
+        verify: at(VERIFY),
+        scan_per_record: at(SCAN_PER_RECORD),
+        cleanup: at(CLEANUP),
+        ..OwnMetrics::default()
+    }
 }
 
 /// Share of each of `count` metrics as the weights say it; a read-modify-write is a read and an update, too.
