@@ -102,8 +102,19 @@ pub struct PlanArgs {
 }
 
 /// Names of the documentation's examples.
-pub const EXAMPLES: [&str; 9] =
-    ["first", "users", "shop", "faults", "leaderboard", "cache-aside", "rate-limiter", "sessions", "queue"];
+pub const EXAMPLES: [&str; 11] = [
+    "first",
+    "users",
+    "shop",
+    "faults",
+    "leaderboard",
+    "cache-aside",
+    "rate-limiter",
+    "sessions",
+    "queue",
+    "messages",
+    "vector-search",
+];
 
 /// `dyno init`.
 #[derive(Clone, Debug, Args)]

@@ -21,6 +21,8 @@ const TEXTS: [&str; EXAMPLES.len()] = [
     include_str!("../../../../docs/examples/rate-limiter.yaml"),
     include_str!("../../../../docs/examples/sessions.yaml"),
     include_str!("../../../../docs/examples/queue.yaml"),
+    include_str!("../../../../docs/examples/messages.yaml"),
+    include_str!("../../../../docs/examples/vector-search.yaml"),
 ];
 
 /// The command.

@@ -265,13 +265,16 @@ commands:
 fn a_stream_is_taken_by_a_group_and_all_examples_run() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
     let (dyno, uri) = (Dyno::new(), server.uri());
-    for name in ["leaderboard", "rate-limiter", "sessions", "queue", "cache-aside"] {
+    for name in ["leaderboard", "rate-limiter", "sessions", "queue", "cache-aside", "messages"] {
         server.cli(&["FLUSHALL"]);
         server.cli(&["CONFIG", "RESETSTAT"]);
         let file = example(&dyno, &format!("{name}.yaml"));
         let sampled = dyno.run(&["sample", &file, "-n", "2"]);
         assert_exit(&sampled, &[0]);
-        assert_eq!(stdout(&sampled), stdout(&dyno.run(&["sample", &file, "-n", "2"])));
+        // The time of sending is no function of the seed.
+        if name != "messages" {
+            assert_eq!(stdout(&sampled), stdout(&dyno.run(&["sample", &file, "-n", "2"])));
+        }
         dyno.assert_ran(&dyno.run(&[&["run", &uri, "--workload", &file][..], &COMMON].concat()));
         let summary = dyno.summary("d");
         assert_eq!(outcome(phase(&summary, "measure"), "ok"), 2_048, "{name}");
@@ -286,6 +289,137 @@ fn a_stream_is_taken_by_a_group_and_all_examples_run() {
             assert_eq!(server.cli(&["XINFO", "CONSUMERS", "jobs", "workers"]).matches("worker").count(), 4);
         }
         std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    }
+}
+
+/// This server has no vectors: what is sent is looked at.
+#[test]
+fn vectors_are_numbers_of_32_bits() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let file = example(&dyno, "vector-search.yaml");
+    let sampled = dyno.run(&["sample", &file, "-n", "5"]);
+    assert_exit(&sampled, &[0]);
+    assert!(stdout(&sampled).contains("VSIM items FP32 "), "{}", stdout(&sampled));
+    let text = std::fs::read_to_string(dyno.path(&file)).unwrap();
+    std::fs::write(dyno.path("sets.yaml"), text.replace("VADD, items, FP32,", "HSET, items,")).unwrap();
+    let lacks = dyno.run(&["run", &uri, "--workload", &file, "--no-out"]);
+    assert_exit(&lacks, &[2]);
+    assert!(stderr(&lacks).contains("the server has no command VSIM"), "{}", stderr(&lacks));
+    let common = ["--ops", "64", "--warmup", "0s", "--no-out", "-q"];
+    assert_exit(
+        &dyno.run(&[&["run", &uri, "--command", "SET v %{vector:100}"][..], &common].concat()),
+        &[0, 5],
+    );
+    assert_eq!(server.cli(&["STRLEN", "v"]), "400");
+    // The exponent of a number from -1 to 1 is at most 127: the last byte is 0x3f or less, beside the sign.
+    let least = "local v = redis.call('GET', 'v') for i = 4, 400, 4 do if v:byte(i) % 128 > 63 then return 0 end end return 1";
+    assert_eq!(server.cli(&["EVAL", least, "0"]), "1");
+    let wrong = dyno.run(&["run", &uri, "--command", "SET v %{vector:0}", "--no-out"]);
+    assert_exit(&wrong, &[2]);
+    assert!(stderr(&wrong).contains("%{vector:0}"), "{}", stderr(&wrong));
+}
+
+/// Every message of a subscription is counted once, also of many that come together; those with a stamp have a delivery time.
+#[test]
+fn messages_are_counted_and_timed() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let dyno = Dyno::new();
+    let file = "
+commands:
+  ping: PING
+  news: { users: 2, command: [SUBSCRIBE, news, other], delivery: true }
+  all: { users: 1, command: [PSUBSCRIBE, 'n*'] }
+  shard: { users: 1, command: [SSUBSCRIBE, news], delivery: true }
+";
+    std::fs::write(dyno.path("n.yaml"), file).unwrap();
+    for protocol in ["2", "3"] {
+        let uri = format!("{}?protocol={protocol}", server.uri());
+        let common = ["--users", "1", "--think", "50ms", "--duration", "4s", "--warmup", "0s", "--out", "d"];
+        let child = dyno.start(&[&["run", &uri, "--workload", "n.yaml"][..], &common].concat());
+        dyno.await_phase("d", "measure");
+        while !server.cli(&["PUBSUB", "NUMSUB", "news"]).ends_with('2') {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+        for _ in 0..10 {
+            server.cli(&["PUBLISH", "news", &format!("{} text", now())]);
+            server.cli(&["SPUBLISH", "news", &now().to_string()]);
+            server.cli(&["PUBLISH", "other", "no stamp"]);
+        }
+        server.cli(&["EVAL", "for i = 1, 500 do redis.call('PUBLISH', 'news', 'x') end", "0"]);
+        let output = finish(child);
+        assert_exit(&output, &[0, 5]);
+        let summary = dyno.summary("d");
+        assert_eq!(ended(&summary, "news.wait", "ok"), 2 * (10 + 10 + 500), "{}", stderr(&output));
+        assert_eq!(ended(&summary, "news.delivery", "ok"), 2 * 10);
+        assert_eq!((ended(&summary, "all.wait", "ok"), ended(&summary, "shard.delivery", "ok")), (510, 10));
+        let metrics = phase(&summary, "measure")["metrics"].as_array().unwrap();
+        let delivery = metrics.iter().find(|one| one["name"] == "news.delivery").unwrap();
+        let most = delivery["response_us"]["max"].as_f64().unwrap();
+        // From the stamp over a process and the server to here.
+        assert!((1.0..2e6).contains(&most), "{delivery}");
+        assert!(!metrics.iter().any(|one| one["name"] == "all.delivery"), "no stamp is looked for");
+        // The subscriptions are in no total, and their end is no failure.
+        assert_eq!(
+            arrivals(phase(&summary, "measure")),
+            ended(&summary, "PING", "ok") + ended(&summary, "ping", "ok")
+        );
+        assert!(!stderr(&output).contains("beside the mix"), "{}", stderr(&output));
+        std::fs::remove_dir_all(dyno.path("d")).unwrap();
+    }
+}
+
+#[test]
+fn messages_of_streams_and_lists_have_a_delivery_time_where_they_have_a_stamp() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let file = "
+load: [{ once: true, command: [XGROUP, CREATE, jobs, g, $, MKSTREAM] }]
+commands:
+  add: { weight: 2, command: [XADD, jobs, '*', task, { $string: 20 }, t, { $sent: }] }
+  push: { weight: 1, command: 'LPUSH queue %{sent}' }
+  plain: { weight: 1, command: 'LPUSH other text' }
+  work: { users: 2, blocking: true, delivery: t,
+          command: [XREADGROUP, GROUP, g, 'w%{user}', COUNT, 10, BLOCK, 200, STREAMS, jobs, '>'] }
+  pop: { users: 1, blocking: true, delivery: true, miss: ok, command: [BLPOP, queue, 1] }
+  take: { users: 1, blocking: true, delivery: true, miss: ok, command: [BLPOP, other, 1] }
+";
+    std::fs::write(dyno.path("q.yaml"), file).unwrap();
+    let common = ["--rate", "400", "--duration", "3s", "--warmup", "0s", "--out", "d"];
+    assert_exit(&dyno.run(&[&["run", &uri, "--workload", "q.yaml"][..], &common].concat()), &[0, 5]);
+    let summary = dyno.summary("d");
+    let groups = server.cli(&["XINFO", "GROUPS", "jobs"]);
+    let read: u64 =
+        groups.lines().skip_while(|line| *line != "entries-read").nth(1).unwrap().parse().unwrap();
+    assert_eq!(ended(&summary, "work.delivery", "ok"), read, "{groups}");
+    assert!(read > ended(&summary, "add", "ok") / 2);
+    let popped = ended(&summary, "push", "ok") - server.cli(&["LLEN", "queue"]).parse::<u64>().unwrap();
+    assert_eq!(ended(&summary, "pop.delivery", "ok"), popped);
+    let metrics = phase(&summary, "measure")["metrics"].as_array().unwrap();
+    let times = |name: &str| metrics.iter().find(|one| one["name"] == name);
+    // Nothing had a stamp: no times, and no zeros.
+    assert!(
+        times("take.delivery").is_none_or(|one| one["outcomes"].as_object().unwrap().is_empty()),
+        "{metrics:?}"
+    );
+    assert!(ended(&summary, "take.wait", "ok") > 0);
+    let p50 = times("work.delivery").unwrap()["response_us"]["p50"].as_f64().unwrap();
+    assert!((1.0..1e6).contains(&p50), "{p50}");
+    for (text, words) in [
+        ("commands: { a: { command: GET a, delivery: true } }", "delivery: expected `users: N` too"),
+        (
+            "commands: { a: { users: 1, command: GET a, delivery: [1] } }",
+            "expected true, or the name of the field",
+        ),
+        ("commands: { p: PING, a: { command: SUBSCRIBE x } }", "a subscription needs `users: N`"),
+        ("commands: { p: PING, a: { rate: 5, command: SUBSCRIBE x } }", "a subscription needs `users: N`"),
+        ("commands: { p: PING, a: { users: 1, steps: [PING, SUBSCRIBE x] } }", "an operation by itself"),
+    ] {
+        std::fs::write(dyno.path("wrong.yaml"), text).unwrap();
+        let refused = dyno.run(&["run", &uri, "--workload", "wrong.yaml", "--no-out"]);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(words), "{text}: {}", stderr(&refused));
     }
 }
 

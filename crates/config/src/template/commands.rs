@@ -7,6 +7,7 @@ use crate::template::values::{KeySpaceName, Scope, TableName, constant_bytes, sp
 use crate::yaml::{Yaml, YamlNode};
 use dyno_types::command::{KeptReply, ReplyExpectation, ReplyKind, SentStamp};
 use dyno_types::limits::{CONNECTIONS, RECORD_BYTES, REPLY_DEPTH};
+use dyno_types::metric::{DELIVERY, OWN, WAIT};
 use dyno_types::suggest::hint;
 use dyno_workload::command_mix::{
     ArgumentText, CommandMix, CommandStep, DataTable, LoadItem, MissRule, MixOperation, NamedKeys, OwnLoad,
@@ -139,6 +140,9 @@ struct Reader<'a> {
     scope: &'a Scope,
     scripts: &'a [Script],
 }
+
+/// Names that tell operations beside the mix from others: no step is called so.
+const APART: [&str; 3] = [OWN, WAIT, DELIVERY];
 
 /// Keys of an operation that its only command may have, too.
 const STEP: [&str; 16] = [
@@ -274,8 +278,11 @@ impl Reader<'_> {
         before: &[CommandStep],
     ) -> Result<CommandStep, Bad> {
         let name = fields.take_value("name").map_or(Ok(""), text)?.to_owned();
-        if name.contains('.') {
-            return bad(node, format!("name: {name:?}: expected one without a dot"));
+        if name.contains('.') || APART.contains(&name.as_str()) {
+            return bad(
+                node,
+                format!("name: {name:?}: expected one without a dot, other than {}", APART.join(", ")),
+            );
         }
         let (line, called) = (fields.take_value("command"), fields.take_value("script"));
         let (given, function) = (fields.take_value("keys"), fields.take_value("function"));
@@ -430,7 +437,7 @@ fn step_name(step: &CommandStep, before: &[CommandStep]) -> String {
         _ => String::new(),
     };
     let mut all = (2..).map(|number| format!("{name}{number}"));
-    let taken = |name: &str| before.iter().any(|one| one.name == name);
+    let taken = |name: &str| APART.contains(&name) || before.iter().any(|one| one.name == name);
     if taken(&name) { all.find(|one| !taken(one)).unwrap_or(name) } else { name }
 }
 

@@ -78,7 +78,7 @@ fn find<'a>(
 }
 
 /// All generators.
-pub(super) const KNOWN: [&str; 14] = [
+pub(super) const KNOWN: [&str; 15] = [
     "$sequence",
     "$int",
     "$long",
@@ -93,7 +93,11 @@ pub(super) const KNOWN: [&str; 14] = [
     "$key",
     "$of",
     "$row",
+    "$vector",
 ];
+
+/// Numbers that a vector may have.
+const DIMENSIONS: i64 = 65_536;
 
 /// A value, or how it is drawn.
 pub(super) fn value(node: &YamlNode, names: &Scope) -> Result<ValueTemplate, Bad> {
@@ -201,6 +205,8 @@ pub(super) fn generator(
             };
             Ok(ValueTemplate::Binary { length, ratio })
         }
+        "$vector" if names.commands.is_none() => bad(node, "$vector: only commands have vectors"),
+        "$vector" => whole(how, 1, DIMENSIONS).map(|dimensions| ValueTemplate::Vector(dimensions as u32)),
         "$date" => {
             let (from, to) = range(how, instant)?;
             if to < from {

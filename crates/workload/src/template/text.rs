@@ -56,6 +56,12 @@ impl ValueTemplate {
                 let bytes = between(*length, words);
                 noise(bytes, *ratio, words, out);
             }
+            ValueTemplate::Vector(dimensions) => {
+                for _ in 0..*dimensions {
+                    let number = words.next_unit() * 2.0 - 1.0;
+                    out.extend_from_slice(&(number as f32).to_le_bytes());
+                }
+            }
             ValueTemplate::Date(from, to) => {
                 let span = to.saturating_sub(*from).max(1) as u64;
                 push_signed(from + words.next_below(span) as i64, out);
@@ -107,6 +113,14 @@ impl ValueTemplate {
                 if let Some(chosen) = choose(choices, words) {
                     chosen.render_json(place, words, out);
                 }
+            }
+            ValueTemplate::Vector(dimensions) => {
+                out.push(b'[');
+                for number in 0..*dimensions {
+                    let mark = if number > 0 { "," } else { "" };
+                    drop(write!(out, "{mark}{}", (words.next_unit() * 2.0 - 1.0) as f32));
+                }
+                out.push(b']');
             }
             ValueTemplate::Constant(kind::NULL, _) => out.extend_from_slice(b"null"),
             ValueTemplate::Bool(probability) => {

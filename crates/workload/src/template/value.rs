@@ -100,6 +100,8 @@ pub enum ValueTemplate {
         /// About so many times smaller when compressed.
         ratio: u32,
     },
+    /// A vector of so many numbers from -1 to 1, 32 bits each, little endian. Only commands have vectors.
+    Vector(u32),
     /// A time, milliseconds since 1970, from the first up to the second.
     Date(i64, i64),
     /// Twelve bytes that follow from the document's number.
@@ -150,6 +152,7 @@ impl ValueTemplate {
         match self {
             ValueTemplate::Constant(_, bytes) => bytes.len() as u64,
             ValueTemplate::Binary { length, .. } | ValueTemplate::Text { length, .. } => u64::from(length.1),
+            ValueTemplate::Vector(dimensions) => 4 * u64::from(*dimensions),
             ValueTemplate::OneOf(all) => {
                 all.iter().map(|(_, value)| value.longest_value()).max().unwrap_or(0)
             }
@@ -228,7 +231,7 @@ impl ValueTemplate {
                 let number = place.source.choose(keys, words);
                 place.source.field(keys.collection, number, path, name, out);
             }
-            ValueTemplate::Row(..) => bson::put_null(out, name),
+            ValueTemplate::Row(..) | ValueTemplate::Vector(_) => bson::put_null(out, name),
             ValueTemplate::Array(..) | ValueTemplate::List(_) | ValueTemplate::Document(_) => {
                 self.nested(name, place, words, out)
             }

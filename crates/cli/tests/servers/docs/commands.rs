@@ -339,6 +339,7 @@ fn own_commands() -> Vec<Row> {
             "run redis://db:6379 --command 'ZADD board %{int:1-1000} user:%{key}' --command 'ZREVRANGE board 0 9' \
              --command-ratio 3",
         )),
+        short(here("run redis://db:6379 --workload docs/examples/messages.yaml --users 8")),
         short(here("run redis://db:6379 --command-file docs/examples/commands.txt --command-keys 10k")),
     ]
 }
