@@ -35,5 +35,5 @@ pub use interval_history::{IntervalHistory, without_spoilt};
 pub use intervals::{ImplausibleInterval, IntervalLine};
 pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
-pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, is_beside, unit_name};
+pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, is_beside, is_element_count, unit_name};
 pub use writer::{IntervalFacts, RunWriter, must_be_new};

@@ -3,7 +3,7 @@
 //! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
 
 use dyno_types::metric::{
-    BULK, CLEANUP, DELIVERY, HELD, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT,
+    BULK, CLEANUP, DELIVERY, HELD, HITS, MISSES, OWN, SCAN_PER_RECORD, TRANSACTION, VERIFY, WAIT,
 };
 pub use dyno_types::metric::{READ_MODIFY_WRITE, TRANSACTIONAL};
 
@@ -40,6 +40,11 @@ pub fn is_beside(name: &str) -> bool {
     name.split('.').nth(1).is_some_and(|part| [DELIVERY, OWN, WAIT].contains(&part))
 }
 
+/// Returns whether a metric counts what commands found or did not find, element by element: it is no operation, and has no times.
+pub fn is_element_count(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, part)| [HITS, MISSES].contains(&part))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +63,8 @@ mod tests {
         assert_eq!((adding(&own), unit_name(&own)), (vec!["pay"], "operations"));
         let steps = ["cart", "cart.get", "cart.set", "pay.later", "carts"];
         assert_eq!(adding(&steps), ["cart", "pay.later", "carts"]);
+        assert_eq!(adding(&["some", "some.hits", "some.misses"]), ["some"]);
+        assert!(is_element_count("cart.mget.hits") && !is_element_count("hits"));
         assert_eq!(adding(&["get", "poll.own", "work.wait", "work.wait.read", "work.delivery"]), ["get"]);
         let poc = ["INSERT", "KEYQUERY", BULK];
         assert_eq!((adding(&poc), unit_name(&poc)), (vec!["INSERT", "KEYQUERY"], "bulks and queries"));

@@ -48,6 +48,8 @@ pub struct CommandForm {
     pub writes: bool,
     /// True if an empty answer means that nothing was found.
     pub misses: bool,
+    /// True if each element of its answer is one that was asked for, found or not.
+    pub by_element: bool,
     /// True if that is the outcome of the operation, too: [`crate::Outcome::NotFound`].
     pub not_found: bool,
     /// Demands on its reply.

@@ -217,6 +217,12 @@ pub trait Driver: Send {
         1
     }
 
+    /// Elements that the last exchange asked for and found, and those that it did not find; none of a command that is not
+    /// answered element by element.
+    fn elements(&self, _exchange: &Self::Exchange) -> (u32, u32) {
+        (0, 0)
+    }
+
     /// Hands over the messages that came since it was last called: those with a stamp, and those that no operation waited for.
     fn take_messages(&mut self, _each: &mut dyn FnMut(ReceivedMessage)) {}
 

@@ -36,5 +36,11 @@ pub const OWN: &str = "own";
 /// The same of one whose commands wait for data at the server: its times are what it waits.
 pub const WAIT: &str = "wait";
 
-/// The same of the times from the stamp in a message to its receipt.
+/// Last part of the name of what a command asked for and found, element by element: a count without times.
+pub const HITS: &str = "hits";
+
+/// The same of what it did not find.
+pub const MISSES: &str = "misses";
+
+/// Last part of the name of the times from the stamp in a message to its receipt, of an operation beside the others.
 pub const DELIVERY: &str = "delivery";

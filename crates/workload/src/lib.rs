@@ -119,6 +119,8 @@ pub struct OwnMetrics {
     pub cleanup: Option<u16>,
     /// Time that a recorded operation was held back because the one before it on its connection was not answered yet.
     pub held: Option<u16>,
+    /// True if [`Workload::element_metrics`] names any.
+    pub elements: bool,
     /// Messages that a server delivers: the wait for each, and the time from its stamp to its receipt where it has one.
     pub messages: Option<(u16, Option<u16>)>,
 }
@@ -236,6 +238,11 @@ pub trait Workload: Send + Sync {
 
     /// Replies of now beside those that were recorded, where operations are recorded ones.
     fn replayed(&self) -> Option<ReplayedReplies> {
+        None
+    }
+
+    /// The metrics that count what a request found, element by element, and what it did not find.
+    fn element_metrics(&self, _request: &Request) -> Option<(u16, u16)> {
         None
     }
 

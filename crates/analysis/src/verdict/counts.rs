@@ -2,8 +2,8 @@
 
 use super::checks::CheckFinding;
 use super::evidence::Evidence;
-use dyno_rundir::is_beside;
 use dyno_rundir::schema::{ReplayFigures, Trust};
+use dyno_rundir::{is_beside, is_element_count};
 use dyno_types::Outcome;
 use dyno_types::units::{Rate, Thousands, counted};
 
@@ -219,12 +219,14 @@ fn named_outcomes<'a>(e: &'a Evidence<'_>) -> impl Iterator<Item = (&'a str, &'a
 pub(super) fn check_not_found(e: &Evidence<'_>) -> CheckFinding {
     let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
     let name = |metric: usize| e.observations.mix.get(metric).map_or("", |(name, _)| name.as_str());
-    let counted = || e.totals.outcomes.iter().enumerate().filter(|(metric, _)| !is_beside(name(*metric)));
+    let is_request = |metric: usize| !is_beside(name(metric)) && !is_element_count(name(metric));
+    let counted = || e.totals.outcomes.iter().enumerate().filter(|(metric, _)| is_request(*metric));
     let all: u64 = counted().flat_map(|(_, own)| own).sum();
     // An operation that has found nothing has failed, and the check of errors has it; so has that step of it.
     let has_steps = |whole: &str| {
         let of_whole = |name: &str| name.strip_prefix(whole).is_some_and(|rest| rest.starts_with('.'));
-        !whole.is_empty() && e.observations.mix.iter().any(|(name, _)| of_whole(name))
+        let counts = |name: &str| is_element_count(name) || !of_whole(name);
+        !whole.is_empty() && e.observations.mix.iter().any(|(name, _)| !counts(name))
     };
     let wholes: u64 =
         counted().filter(|(metric, _)| has_steps(name(*metric))).map(|(_, own)| missed(own)).sum();

@@ -110,6 +110,20 @@ commands:
     ] {
         assert_eq!(ended(&summary, metric, expected), 256, "{metric}");
     }
+    // Element by element, also where the command as a whole has found nothing.
+    for (metric, hits, misses) in [("half", 256, 256), ("none", 0, 512)] {
+        let counted =
+            [("hits", hits), ("misses", misses)].map(|(part, count)| (format!("{metric}.{part}"), count));
+        for (name, count) in counted.into_iter().filter(|(_, count)| *count > 0) {
+            assert_eq!(ended(&summary, &name, "ok"), count, "{name}");
+        }
+    }
+    let stats = server.cli(&["INFO", "stats"]);
+    let counter = |name: &str| -> u64 {
+        stats.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))?.trim().parse().ok()).unwrap()
+    };
+    // The server counts elements, too, of commands that only read.
+    assert_eq!((counter("keyspace_hits"), counter("keyspace_misses")), (256 * 3, 256 * 5), "{stats}");
     let measured = phase(&summary, "measure");
     // What is accepted is counted under its name, and fails no operation.
     assert_eq!((outcome(measured, "not_found"), outcome(measured, "mismatch")), (768, 256));

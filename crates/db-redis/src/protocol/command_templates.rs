@@ -24,6 +24,8 @@ pub(super) struct Compiled {
     pub(super) pieces: Vec<Piece>,
     pub(super) key: Option<Key>,
     pub(super) misses: bool,
+    /// Each element of an array is one that was asked for.
+    pub(super) by_element: bool,
     /// A miss is the outcome, too.
     pub(super) not_found: bool,
     /// What is looked at in its reply, where anything is.
@@ -96,6 +98,7 @@ fn compiled(form: &CommandForm) -> Compiled {
         pieces: pieces(&form.arguments),
         key,
         misses: form.misses,
+        by_element: form.by_element,
         not_found: form.not_found,
         look: looks.then(look),
         delivery: form.delivery.clone(),

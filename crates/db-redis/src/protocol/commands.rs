@@ -168,12 +168,17 @@ impl RedisDriver {
         let is_empty = matches!(found, Token::Null | Token::Array(0) | Token::Map(0) | Token::Bulk(b""));
         let own = self.own(&x.request, command);
         let (reads, not_found, looks) = (own.misses, own.not_found, own.look.is_some());
+        let by_element = own.by_element;
         let mut missed = reads && is_empty;
         let (outcome, end) = match found {
             Token::Error(text) => (self.fail(text), next),
             Token::Array(_) | Token::Map(_) | Token::Push(_) | Token::Attribute(_) => {
                 let Some(end) = skip_reply(input, at)? else { return Ok(None) };
                 missed |= not_found && all_nil(found, input, next)?;
+                if let (true, Token::Array(count)) = (by_element, found) {
+                    let missing = count_nil(count, input, next)?;
+                    x.elements = (count as u32 - missing, missing);
+                }
                 (Outcome::Ok, end)
             }
             _ => match self.content.expected(&x.request) {
@@ -266,6 +271,16 @@ fn all_nil(head: Token<'_>, input: &[u8], mut at: usize) -> Result<bool, NotResp
         }
     }
     Ok(true)
+}
+
+/// How many of the elements of a whole array are nil.
+fn count_nil(count: usize, input: &[u8], mut at: usize) -> Result<u32, NotResp> {
+    let mut missing = 0;
+    for _ in 0..count {
+        missing += u32::from(matches!(read_token(input, at)?, Some((Token::Null, _))));
+        at = skip_reply(input, at)?.ok_or(NotResp)?;
+    }
+    Ok(missing)
 }
 
 /// Kind, bytes and length of the whole reply at `at`; an array has elements and no bytes.
@@ -365,6 +380,15 @@ mod tests {
         assert_eq!(shown(b"%1\r\n+a\r\n+b\r\n"), shown(b"*2\r\n+a\r\n+b\r\n"));
         assert_eq!(shown(b",1.5\r\n"), shown(b"$3\r\n1.5\r\n"));
         assert_eq!(shown(b"|1\r\n+ttl\r\n:3\r\n:12\r\n"), (ReplyKind::Integer, "12".into(), 2));
+    }
+
+    #[test]
+    fn elements_that_are_nil_are_counted() {
+        let missing = |count: usize, reply: &[u8]| count_nil(count, reply, 4).unwrap();
+        assert_eq!(missing(3, b"*3\r\n$-1\r\n$1\r\na\r\n_\r\n"), 2);
+        // As GEOPOS answers.
+        assert_eq!(missing(2, b"*2\r\n*2\r\n$1\r\n1\r\n$-1\r\n*-1\r\n"), 1);
+        assert!(count_nil(2, b"*2\r\n$-1\r\n", 4).is_err());
     }
 
     #[test]

@@ -380,6 +380,7 @@ impl Driver for RedisDriver {
         x.verified = None;
         x.records = 0;
         x.removed = false;
+        x.elements = (0, 0);
         x.batched = false;
         match request.verb {
             Verb::Topology => {}
@@ -489,6 +490,10 @@ impl Driver for RedisDriver {
 
     fn records(&self, x: &RedisExchange) -> u32 {
         x.records
+    }
+
+    fn elements(&self, x: &RedisExchange) -> (u32, u32) {
+        x.elements
     }
 
     fn take_messages(&mut self, each: &mut dyn FnMut(ReceivedMessage)) {

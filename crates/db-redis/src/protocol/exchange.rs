@@ -12,6 +12,8 @@ pub struct RedisExchange {
     pub(super) verified: Option<Outcome>,
     pub(super) records: u32,
     pub(super) removed: bool,
+    /// Elements that were asked for: found, and not found.
+    pub(super) elements: (u32, u32),
     /// True if it is a batch of inserts.
     pub(super) batched: bool,
     /// True if the next command has the text of its script, which the server has lost.

@@ -160,6 +160,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 );
             }
         }
+        if self.shared.own.elements && matches!(outcome, Outcome::Ok | Outcome::NotFound) {
+            let (found, missing) = self.driver.elements(&op.exchange);
+            if let Some((hits, misses)) =
+                (found + missing > 0).then(|| self.shared.job.workload.element_metrics(&op.request)).flatten()
+            {
+                interval.outcomes[usize::from(hits)][Outcome::Ok as usize] += u64::from(found);
+                interval.outcomes[usize::from(misses)][Outcome::Ok as usize] += u64::from(missing);
+            }
+        }
         if keep {
             interval.samples.push(sample(op.request.metric, outcome, service_ns, response_ns));
         }

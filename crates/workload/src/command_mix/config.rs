@@ -3,11 +3,13 @@
 use crate::template::{NumberDistribution, ValueTemplate};
 use crate::ycsb::BadProperty;
 use dyno_types::command::{KeptReply, ReplyExpectation, SentStamp};
-use dyno_types::metric::{DELIVERY, OWN, WAIT};
+use dyno_types::metric::{DELIVERY, HITS, MISSES, OWN, WAIT};
 use std::collections::HashSet;
 
 /// Operations that a mix may have.
 const OPERATIONS: usize = 20_000;
+/// Commands that read several elements and answer each, with nil where it is not there.
+const BY_ELEMENT: [&[u8]; 6] = [b"MGET", b"HMGET", b"ZMSCORE", b"GEOPOS", b"GEOHASH", b"JSON.MGET"];
 /// Commands that subscribe to messages.
 const SUBSCRIBING: [&[u8]; 3] = [b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"];
 /// Names that operations beside the mix may have.
@@ -102,6 +104,14 @@ pub struct CommandStep {
 }
 
 impl CommandStep {
+    /// Returns whether each element of its reply is one that was asked for, found or not.
+    pub fn answers_by_element(&self) -> bool {
+        match self.arguments.first().map(Vec::as_slice) {
+            Some([TextPart::Literal(name)]) => BY_ELEMENT.iter().any(|one| name.eq_ignore_ascii_case(one)),
+            _ => false,
+        }
+    }
+
     /// Returns whether it subscribes to messages.
     pub fn subscribes(&self) -> bool {
         match self.arguments.first().map(Vec::as_slice) {
@@ -166,6 +176,12 @@ impl MixOperation {
         self.is_script() || !self.has_steps
     }
 
+    /// Steps whose elements are counted, with their numbers: of those that are requests by themselves.
+    pub(super) fn steps_by_element(&self) -> impl Iterator<Item = (usize, &CommandStep)> {
+        let steps = self.steps.iter().enumerate().filter(|_| self.has_requests());
+        steps.filter(|(_, step)| step.answers_by_element())
+    }
+
     /// Returns whether messages in its replies have stamps: their times are the last metric of it.
     pub(super) fn has_deliveries(&self) -> bool {
         self.own.is_some() && self.steps.iter().any(|step| step.delivery.is_some())
@@ -180,8 +196,13 @@ impl MixOperation {
         };
         let steps = self.steps.iter().filter(|_| self.is_script());
         let mut all: Vec<String> = steps.map(|step| format!("{whole}.{}", step.name)).collect();
-        all.extend(self.has_deliveries().then(|| format!("{name}.{DELIVERY}")));
         all.insert(0, whole);
+        for (number, _) in self.steps_by_element() {
+            let of = &all[if self.is_script() { number + 1 } else { 0 }];
+            let counts = [format!("{of}.{HITS}"), format!("{of}.{MISSES}")];
+            all.extend(counts);
+        }
+        all.extend(self.has_deliveries().then(|| format!("{name}.{DELIVERY}")));
         all
     }
 }

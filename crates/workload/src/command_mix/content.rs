@@ -288,6 +288,7 @@ fn form_of(
         expect: step.expect.clone(),
         keeps: step.keeps.clone(),
         script: step.script.map(|number| mix.scripts[number].body.clone()),
+        by_element: misses && step.answers_by_element(),
         delivery: step.delivery.clone(),
         subscribes: step.subscribes(),
     }

@@ -1,6 +1,6 @@
 //! Names under which operations are measured: there are fewer of these than there may be operations.
 
-use super::config::CommandMix;
+use super::config::{CommandMix, MixOperation};
 use dyno_types::limits::METRICS;
 use std::collections::HashMap;
 
@@ -22,13 +22,26 @@ pub(super) struct Group {
     pub weight: f64,
 }
 
+/// Numbers of the metrics of an operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct OperationMetrics {
+    /// The operation as a whole.
+    pub whole: u16,
+    /// Its steps, where these are requests by themselves.
+    pub steps: Vec<u16>,
+    /// Numbers of steps, and the metrics of elements that they found; those that they did not find have the next number.
+    pub hits: Vec<(u16, u16)>,
+    /// Times of messages from their stamp on.
+    pub delivery: Option<u16>,
+}
+
 /// The metrics of a mix.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MetricNames {
     /// Names, in the order of their numbers.
     pub names: Vec<String>,
-    /// Of each operation: the numbers of its metrics, that of the whole first and then those of its steps.
-    pub of: Vec<Vec<u16>>,
+    /// Of each operation: its metrics.
+    pub of: Vec<OperationMetrics>,
     /// Groups in the order of their operations; one without a name is the last.
     pub groups: Vec<Group>,
 }
@@ -57,13 +70,15 @@ impl MetricNames {
             labels[at].weight += weight;
         }
         let kept = kept_labels(&labels);
-        let mut found =
-            MetricNames { names: Vec::new(), of: vec![Vec::new(); mix.operations.len()], groups: Vec::new() };
+        let mut found = MetricNames {
+            names: Vec::new(),
+            of: vec![OperationMetrics::default(); mix.operations.len()],
+            groups: Vec::new(),
+        };
         for (label, _) in labels.iter().zip(&kept).filter(|(_, kept)| **kept) {
             let first = found.names.len() as u16;
             found.names.extend(label.names.iter().cloned());
-            let own: Vec<u16> = (first..found.names.len() as u16).collect();
-            found.add_group(mix, label.operations.clone(), &|_| own.clone());
+            found.add_group(mix, label.operations.clone(), &|operation| in_order(operation, first));
         }
         let rest: Vec<&Label> =
             labels.iter().zip(&kept).filter(|(_, kept)| !**kept).map(|(label, _)| label).collect();
@@ -72,21 +87,28 @@ impl MetricNames {
             let mut names = std::iter::once(OTHER.to_owned()).chain((2..).map(|n| format!("{OTHER}{n}")));
             let name = names.find(|name| !taken(name)).unwrap_or_default();
             let first = found.names.len() as u16;
-            let has_steps = rest.iter().any(|label| label.names.len() > 1);
+            let is_script = |number: &u16| mix.operations[usize::from(*number)].is_script();
+            let has_steps = rest.iter().any(|label| label.operations.iter().any(is_script));
             found.names.push(name.clone());
             found.names.extend(has_steps.then(|| format!("{name}.step")));
             let mut all: Vec<u16> = rest.iter().flat_map(|label| label.operations.iter().copied()).collect();
             all.sort_unstable();
-            let count = |number: u16| mix.operations[usize::from(number)].metrics().len();
-            found.add_group(mix, all, &|number| {
-                (0..count(number)).map(|place| first + u16::from(place > 0)).collect()
+            found.add_group(mix, all, &|operation| OperationMetrics {
+                whole: first,
+                steps: operation.steps.iter().filter(|_| operation.is_script()).map(|_| first + 1).collect(),
+                ..OperationMetrics::default()
             });
         }
         debug_assert!(found.names.len() <= NAMES, "more metrics than are recorded");
         found
     }
 
-    fn add_group(&mut self, mix: &CommandMix, operations: Vec<u16>, metrics: &dyn Fn(u16) -> Vec<u16>) {
+    fn add_group(
+        &mut self,
+        mix: &CommandMix,
+        operations: Vec<u16>,
+        metrics: &dyn Fn(&MixOperation) -> OperationMetrics,
+    ) {
         let weight = |number: &u16| {
             let operation = &mix.operations[usize::from(*number)];
             if operation.own.is_some() { 0.0 } else { operation.weight }
@@ -99,10 +121,29 @@ impl MetricNames {
         };
         let upto = operations.iter().map(share).collect();
         for number in &operations {
-            self.of[usize::from(*number)] = metrics(*number);
+            self.of[usize::from(*number)] = metrics(&mix.operations[usize::from(*number)]);
         }
-        let metric = operations.first().and_then(|number| self.of[usize::from(*number)].first()).copied();
-        self.groups.push(Group { metric: metric.unwrap_or(0), operations, upto, weight: sum });
+        let metric = operations.first().map_or(0, |number| self.of[usize::from(*number)].whole);
+        self.groups.push(Group { metric, operations, upto, weight: sum });
+    }
+}
+
+/// The metrics of an operation whose names are all there, the first of them with the number `first`.
+fn in_order(operation: &MixOperation, first: u16) -> OperationMetrics {
+    let mut next = first..;
+    let mut take = || next.next().unwrap_or(first);
+    OperationMetrics {
+        whole: take(),
+        steps: operation.steps.iter().filter(|_| operation.is_script()).map(|_| take()).collect(),
+        hits: operation
+            .steps_by_element()
+            .map(|(number, _)| {
+                let hits = take();
+                take();
+                (number as u16, hits)
+            })
+            .collect(),
+        delivery: operation.has_deliveries().then(take),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::config::{CommandMix, CommandStep, MissRule, MixOperation, StepCondition, TextPart};
 use super::content::{MixContent, Place};
-use super::names::{Group, MetricNames};
+use super::names::{Group, MetricNames, OperationMetrics};
 use crate::mix::{Mix, MixMode};
 use crate::template::ValueTemplate;
 use crate::ycsb::BadProperty;
@@ -27,8 +27,8 @@ pub struct MixRun {
     /// Groups of operations with the same metric, and the group of each metric.
     groups: Vec<Group>,
     group_of: Vec<u16>,
-    /// Of each operation: its metrics, that of the whole first.
-    metrics_of: Vec<Vec<u16>>,
+    /// Of each operation: its metrics.
+    metrics_of: Vec<OperationMetrics>,
     /// Choice among the operations of a group.
     members: Keyed,
     /// Of each operation: its template, and its rows so far where it takes rows in order.
@@ -157,7 +157,7 @@ impl Workload for MixRun {
         Draw {
             index,
             kind: match self.alone {
-                Some(operation) => self.metrics_of[operation][0],
+                Some(operation) => self.metrics_of[operation].whole,
                 None => self.groups[self.mix.kind(index)].metric,
             },
             seed: self.seeds.draw_keyed(index),
@@ -180,8 +180,8 @@ impl Workload for MixRun {
         let is_script = self.content.command_mix().operations[number].is_script();
         Request {
             verb: Verb::Command,
-            metric: metrics[usize::from(is_script)],
-            script: if is_script { metrics[0] + 1 } else { 0 },
+            metric: if is_script { metrics.steps[0] } else { metrics.whole },
+            script: if is_script { metrics.whole + 1 } else { 0 },
             shape: *template,
             collection: self.users.map_or(0, |(users, first)| (first + draw.index % users.max(1)) as u32),
             limit: row as u32,
@@ -224,7 +224,7 @@ impl Workload for MixRun {
         };
         let ahead = self.steps(operation).iter().enumerate().skip(step + 1);
         let (next, _) = ahead.into_iter().find(|(_, step)| holds(step))?;
-        let (ahead, metric) = ((next - step) as u16, self.metrics_of[operation][next + 1]);
+        let (ahead, metric) = ((next - step) as u16, self.metrics_of[operation].steps[next]);
         Some(Request { metric, step: next as u16, shape: done.shape + ahead, ..*done })
     }
 
@@ -254,11 +254,18 @@ impl Workload for MixRun {
     fn own_metrics(&self) -> OwnMetrics {
         let own = |operation: usize| {
             let metrics = &self.metrics_of[operation];
-            let deliveries = self.content.command_mix().operations[operation].has_deliveries();
-            (deliveries || self.subscribes(operation))
-                .then(|| (metrics[0], metrics.last().copied().filter(|_| deliveries)))
+            (metrics.delivery.is_some() || self.subscribes(operation))
+                .then_some((metrics.whole, metrics.delivery))
         };
-        OwnMetrics { messages: self.alone.and_then(own), ..OwnMetrics::default() }
+        let elements = self.metrics_of.iter().any(|metrics| !metrics.hits.is_empty());
+        OwnMetrics { messages: self.alone.and_then(own), elements, ..OwnMetrics::default() }
+    }
+
+    fn element_metrics(&self, request: &Request) -> Option<(u16, u16)> {
+        let (operation, first) = self.step(request)?;
+        let step = first as u16;
+        let (_, hits) = self.metrics_of[operation].hits.iter().find(|(number, _)| *number == step)?;
+        Some((*hits, hits + 1))
     }
 
     fn is_beside(&self) -> bool {
@@ -266,9 +273,9 @@ impl Workload for MixRun {
     }
 
     fn accepts_misses(&self, metric: u16) -> bool {
-        let accepts = |(operation, metrics): (&MixOperation, &Vec<u16>)| {
-            // The first metric of a script is that of the whole.
-            let steps = &metrics[usize::from(operation.is_script())..];
+        let accepts = |(operation, metrics): (&MixOperation, &OperationMetrics)| {
+            let whole = [metrics.whole];
+            let steps = if operation.is_script() { &metrics.steps[..] } else { &whole };
             let mut own = steps.iter().zip(&operation.steps).filter(|(one, _)| **one == metric);
             operation.has_requests() && own.any(|(_, step)| step.miss == MissRule::Accepted)
         };

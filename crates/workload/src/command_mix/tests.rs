@@ -288,6 +288,37 @@ fn operations_of_one_group_share_a_name_and_are_chosen_by_weight() {
 }
 
 #[test]
+fn elements_are_counted_under_names_of_their_own() {
+    let mut mix = mix();
+    let several = |name: &str| CommandStep { name: name.into(), ..step(vec![literal("mget"), literal("a")]) };
+    mix.operations.push(operation("some", 1.0, vec![several("")]));
+    mix.operations.push(operation("both", 1.0, vec![several("one"), several("two")]));
+    let together = operation("pipe", 1.0, vec![several("one"), several("two")]);
+    mix.operations.push(MixOperation { mode: StepMode::Pipelined, ..together });
+    let run = run(&mix);
+    let names = &run.metrics()[5..];
+    let both = [
+        "both",
+        "both.one",
+        "both.two",
+        "both.one.hits",
+        "both.one.misses",
+        "both.two.hits",
+        "both.two.misses",
+    ];
+    assert_eq!(names, [&["some", "some.hits", "some.misses"][..], &both, &["pipe"]].concat());
+    let frontier = Frontier::new(0);
+    let requests: Vec<Request> = (0..1_024).map(|index| run.request(index, &frontier)).collect();
+    let of = |metric: u16| requests.iter().find(|one| one.metric == metric).expect("each kind is drawn");
+    assert_eq!(run.element_metrics(of(5)), Some((6, 7)));
+    let first = of(9);
+    assert_eq!(run.element_metrics(first), Some((11, 12)));
+    assert_eq!(run.element_metrics(&run.next(first, Outcome::Ok).unwrap()), Some((13, 14)));
+    assert_eq!(run.element_metrics(of(15)), None);
+    assert!(run.own_metrics().elements);
+}
+
+#[test]
 fn names_beyond_those_that_are_recorded_are_other() {
     let mut mix = mix();
     let script = mix.operations.swap_remove(0);
