@@ -15,6 +15,7 @@ mod floor;
 mod mongo;
 mod official;
 mod promises;
+mod replay;
 mod reports;
 mod responder;
 mod rounds;
@@ -78,6 +79,10 @@ fn main() -> Result<()> {
     if arguments.get(1).map(String::as_str) == Some("commands") {
         return commands::row(&bench, pairs);
     }
+    // `dyno-bench 15 replay`: this one.
+    if arguments.get(1).map(String::as_str) == Some("replay") {
+        return replay::row(&bench, pairs);
+    }
     // `dyno-bench 15 mongodb`: this row alone.
     if arguments.get(1).map(String::as_str) == Some("mongodb") {
         return mongo::row(&bench, pairs);
@@ -99,6 +104,7 @@ fn main() -> Result<()> {
         threads::rows(&bench, pairs)?;
         ycsb::row(&bench, pairs)?;
         commands::row(&bench, pairs)?;
+        replay::row(&bench, pairs)?;
         mongo::row(&bench, pairs)?;
     }
     // `dyno-bench 0 documents`: these rows alone.

@@ -4,6 +4,9 @@ use super::RecordingError;
 use crate::entry::{Entry, LongValue, RecordedKind, RecordedReply};
 use dyno_types::command::ReplyKind;
 
+/// Connections of a recording: readers keep some bytes for each.
+const CONNECTIONS: u64 = 1 << 26;
+
 const REPLY: u8 = 1;
 const OVERLAPS: u8 = 2;
 const IMPLIED: u8 = 4;
@@ -163,8 +166,11 @@ impl<'a> Records<'a> {
             return damaged("a record of no known kind");
         }
         entry.at_ns = entry.at_ns.wrapping_add(unzigzag(self.number()?) as u64);
-        let Ok(connection) = u32::try_from(self.number()?) else { return damaged("a connection's number") };
-        entry.connection = connection;
+        let connection = self.number()?;
+        if connection >= CONNECTIONS {
+            return damaged("a connection's number");
+        }
+        entry.connection = connection as u32;
         (entry.overlaps, entry.implied) = (flags & OVERLAPS != 0, flags & IMPLIED != 0);
         let count = self.number()?;
         if count > (self.input.len() - self.at) as u64 {

@@ -55,7 +55,7 @@ fn what_is_written_is_read() {
         RecordedReply { kind: RecordedKind::Error, size: 0, error: "WRONGTYPE".into(), after_ns: Some(0) };
     let all = [
         entry(0, 0, &["GET", "a\0\r\n"], Some(text(12, Some(7_000)))),
-        entry(5, u32::MAX, &["PING"], Some(error)),
+        entry(5, (1 << 26) - 1, &["PING"], Some(error)),
         long,
         entry(10, 1, &["SET", "", ""], Some(text(0, None))),
     ];
@@ -64,7 +64,7 @@ fn what_is_written_is_read() {
     assert_eq!((found.as_slice(), late.len()), (&all[..], 0));
     assert_eq!(reader.header(), &header());
     let totals = reader.totals().unwrap();
-    assert_eq!((totals.commands, totals.length_ns, totals.replies, totals.connections), (4, 10, 3, 1 << 32));
+    assert_eq!((totals.commands, totals.length_ns, totals.replies, totals.connections), (4, 10, 3, 1 << 26));
     assert_eq!(
         totals.by_name.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>(),
         [("GET", 1), ("PING", 1), ("SET", 2)]

@@ -51,6 +51,8 @@ pub(super) struct ArgumentStats {
     pub values: Option<BTreeMap<Vec<u8>, u64>>,
     /// Least and greatest, while all are whole numbers.
     pub numbers: Option<(i64, i64)>,
+    /// What stands before and behind a number, and the least and greatest of them, while all values are such.
+    pub numbered: Option<(String, String, u64, u64)>,
     /// How often each length came, bytes.
     pub lengths: BTreeMap<u32, u64>,
     /// Key spaces and how often each came; of a key.
@@ -62,6 +64,18 @@ fn rounded(length: u64) -> u32 {
     let length = length.min(u64::from(u32::MAX)) as u32;
     let shift = (32 - length.leading_zeros()).saturating_sub(8);
     length >> shift << shift
+}
+
+/// A text with one number in it, which is written without leading zeros: what is before and behind it.
+fn numbered(word: &[u8]) -> Option<(&str, &str, u64)> {
+    let text = std::str::from_utf8(word).ok().filter(|text| text.len() <= 200)?;
+    let from = text.find(|c: char| c.is_ascii_digit())?;
+    let to = from + text[from..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - from);
+    let (number, behind) = (&text[from..to], &text[to..]);
+    let is_plain = !behind.contains(|c: char| c.is_ascii_digit() || c.is_control())
+        && !text[..from].contains(char::is_control);
+    let has_zeros = number.len() > 1 && number.starts_with('0');
+    (is_plain && !has_zeros).then(|| Some((&text[..from], behind, number.parse().ok()?))).flatten()
 }
 
 impl ArgumentStats {
@@ -77,6 +91,16 @@ impl ArgumentStats {
         self.numbers = match (self.count, self.numbers, number) {
             (0, _, Some(number)) => Some((number, number)),
             (_, Some((least, most)), Some(number)) => Some((least.min(number), most.max(number))),
+            _ => None,
+        };
+        let numbered = numbered(word);
+        self.numbered = match (self.count, self.numbered.take(), numbered) {
+            (0, _, Some((before, behind, n))) => Some((before.to_owned(), behind.to_owned(), n, n)),
+            (_, Some((known, end, least, most)), Some((before, behind, n)))
+                if known == before && end == behind =>
+            {
+                Some((known, end, least.min(n), most.max(n)))
+            }
             _ => None,
         };
         self.count += 1;
@@ -172,5 +196,7 @@ mod tests {
         assert!(set.arguments[2].values.is_none() && set.arguments[2].lengths.len() == 20);
         assert_eq!(set.arguments[3].values.as_ref().unwrap().len(), 1);
         assert_eq!(shapes[&("ZADD".to_owned(), 4)].arguments[2].numbers, Some((0, 99)));
+        assert_eq!(numbered(b"u17:x"), Some(("u", ":x", 17)));
+        assert_eq!([&b"u07"[..], b"u1v2", b"uv", b"u\n1"].map(numbered), [None; 4]);
     }
 }

@@ -35,6 +35,11 @@ impl KeySpace {
         1.0 / (1u64 << self.halved) as f64
     }
 
+    /// The only key, where the pattern has no number.
+    pub fn only_key(&self) -> Option<&str> {
+        self.format.as_deref().filter(|format| !format.contains("%{n}"))
+    }
+
     /// How popular the keys are, and how far the fit is off.
     pub fn popularity(&self) -> (Popularity, f64) {
         fit(self.counts.values().copied().collect())

@@ -6,7 +6,7 @@ use super::shapes::{ArgumentStats, Shape, Shapes, note};
 use super::spaces::KeySpaces;
 use crate::entry::Entry;
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
-use crate::replay::{RecordingSurvey, ReplayOptions, survey_file};
+use crate::replay::{Chooser, RecordingSurvey, ReplayOptions, survey_file};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -103,6 +103,13 @@ fn argument(stats: &ArgumentStats, key_of: &dyn Fn(usize) -> String) -> String {
             return one_of(&known);
         }
     }
+    if let (None, Some((before, behind, least, most))) = (stats.numbers, &stats.numbered)
+        && least < most
+        && i64::try_from(*most).is_ok()
+    {
+        let escaped = |text: &str| text.replace("%{", "%%{");
+        return quoted(&format!("{}%{{long:{least}-{most}}}{}", escaped(before), escaped(behind)));
+    }
     match stats.numbers {
         Some((least, most)) if least < most => format!("{{ $long: [{least}, {most}] }}"),
         _ => text_of(&stats.lengths),
@@ -162,9 +169,10 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
     let mut setup: BTreeMap<String, u64> = BTreeMap::new();
+    let mut chooser = Chooser::new(&options);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
-        if event != RecordedEvent::Entry || !survey.sends(&options, &entry) {
+        if event != RecordedEvent::Entry || !survey.sends(&options, &mut chooser, &entry) {
             continue;
         }
         let name = entry.arguments.command_name();
@@ -184,8 +192,12 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
 /// Names of key spaces, of which one may have several tiers: each with the share of its requests.
 fn spaces_text(spaces: &KeySpaces, out: &mut String, findings: &mut Vec<String>) -> Vec<Vec<(String, u64)>> {
     let mut names = Vec::new();
-    out.push_str("keys:\n");
     for (number, space) in spaces.all.iter().enumerate() {
+        if let Some(key) = space.only_key() {
+            findings.push(format!("{key}: one key, {} requests", space.requests));
+            names.push(Vec::new());
+            continue;
+        }
         let (popularity, error) = space.popularity();
         let format = space.key_format(number);
         let keys = space.keys();
@@ -242,14 +254,26 @@ fn written(
 ) -> LearnedWorkload {
     let mut findings = Vec::new();
     let mut body = format!("seed: {seed}\n");
-    let names = spaces_text(spaces, &mut body, &mut findings);
+    let mut keys = String::new();
+    let names = spaces_text(spaces, &mut keys, &mut findings);
+    if !keys.is_empty() {
+        let _ = write!(body, "keys:\n{keys}");
+    }
     let key_of = |space: usize| {
+        if let Some(key) = spaces.all[space].only_key() {
+            return quoted(key);
+        }
         let all: Vec<(String, u64)> =
             names[space].iter().map(|(name, weight)| (format!("{{ $key: {name} }}"), *weight)).collect();
         one_of(&all)
     };
     let mut load = String::new();
     for (space, own) in names.iter().enumerate() {
+        if spaces.all[space].only_key().is_some() {
+            let command = filling(shapes, space, &key_of(space), &key_of);
+            load.extend(command.map(|command| format!("  - {{ once: true, command: {command} }}\n")));
+            continue;
+        }
         let filled = own.iter().filter_map(|(name, _)| {
             let command = filling(shapes, space, &format!("{{ $key: {name} }}"), &key_of)?;
             Some(format!("  - {{ for: {name}, command: {command} }}\n"))
@@ -372,8 +396,84 @@ fn gaps(
         ));
     }
     findings.push(
+        "a key that holds many elements is filled by one command of the load: what it holds comes with the run".into(),
+    );
+    findings.push(
         "not learned: sequences of commands that belong together, changes of the mix over time, which fields go with which keys, \
          compressibility of values"
             .into(),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Arguments;
+    use crate::format::{RecordedProtocol, RecordingPoint, RecordingWriter};
+    use dyno_types::rng::{below, mix_bits};
+
+    fn learned(lines: impl Iterator<Item = String>) -> LearnedWorkload {
+        let header = RecordingHeader {
+            protocol: RecordedProtocol::Redis,
+            source: "monitor".into(),
+            point: RecordingPoint::Server,
+            begins_ns: None,
+            clock_step_ns: 1_000,
+            lacks: vec![Lack::Replies],
+            value_limit: 1 << 16,
+            anonymised: false,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.dyno");
+        let mut writer = RecordingWriter::create_file(&path, &header).unwrap();
+        for (number, line) in (0u64..).zip(lines) {
+            let arguments = Arguments::from_words(line.split(' '));
+            let entry = Entry {
+                at_ns: number * 1_000_000,
+                connection: number as u32 % 3,
+                arguments,
+                ..Entry::default()
+            };
+            writer.push_entry(&entry).unwrap();
+        }
+        writer.finish().unwrap();
+        learn_file(&path, 7).unwrap()
+    }
+
+    #[test]
+    fn a_workload_has_the_mix_the_keys_and_the_values() {
+        let line = |n: u64| match n % 4 {
+            0 => format!("SET user:{} {}", below(mix_bits(n), 500), "x".repeat(10 + n as usize % 5)),
+            1 => format!("ZADD board {n} u{}", n % 97),
+            2 => "FLUSHALL".to_owned(),
+            _ => format!("GET user:{}", below(mix_bits(n), 500)),
+        };
+        let found = learned((0..8_000).map(line));
+        assert_eq!((found.connections, (found.rate - 750.0).abs() < 1.0), (3, true));
+        let has = |part: &str| assert!(found.text.contains(part), "{part}\n{}", found.text);
+        has(
+            "seed: 7\nkeys:\n  k0: { count: 500, format: \"user:%{n}\" }\nload:\n  - { for: k0, command: [\"SET\", { $key: k0 }, ",
+        );
+        has("  - { once: true, command: [\"ZADD\", \"board\", { $long: [1, 7997] }, \"u%{long:0-96}\"] }\n");
+        has("  get: { weight: 2000, miss: ok, command: [\"GET\", { $key: k0 }] }\n");
+        has("weights: [400, 400, 400, 400, 400]");
+        has("left out: 2000 commands that administer the server");
+        assert!(!found.text.contains("\"FLUSHALL\""));
+    }
+
+    #[test]
+    fn lengths_are_cut_into_parts_of_the_same_weight() {
+        let lengths: BTreeMap<u32, u64> = (1..=1_000).map(|length| (length, 1)).collect();
+        let parts = parts(&lengths);
+        assert_eq!(parts.iter().map(|(.., weight)| weight).sum::<u64>(), 1_000);
+        assert!(parts.iter().all(|(from, to, weight)| *weight <= 84 && *to <= from + from / 4), "{parts:?}");
+        // The median of the parts is that of the lengths.
+        let mut sum = 0;
+        let middle = parts.iter().find(|(.., weight)| {
+            sum += weight;
+            sum >= 500
+        });
+        let (from, to, _) = middle.unwrap();
+        assert!((*from..=*to).contains(&500), "{middle:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::compare::DivergenceCounts;
 use super::long::put_long;
-use super::selection::{ReplayOptions, is_comparable, sets_state};
+use super::selection::{Chooser, ReplayOptions, is_comparable, sets_state};
 use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name};
 use crate::entry::{Arguments, Entry, RecordedReply};
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingPoint, RecordingReader};
@@ -63,7 +63,7 @@ pub(super) struct PlayedCommand {
 }
 
 impl PlayedCommand {
-    fn of_entry(entry: &Entry, metric: u16) -> Self {
+    fn of_entry(entry: &Entry, (metric, is_comparable, effect): (u16, bool, Effect)) -> Self {
         let arguments = &entry.arguments;
         let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
         let mut bytes = Vec::new();
@@ -74,10 +74,10 @@ impl PlayedCommand {
             at_ns: entry.at_ns,
             metric,
             waits: !entry.overlaps,
-            effect: effect(arguments),
+            effect,
             bytes: bytes.into_boxed_slice(),
             made: (!is_kept).then(|| Box::new(arguments.clone())),
-            then: entry.reply.as_ref().filter(|_| is_comparable(arguments)).cloned().map(Box::new),
+            then: entry.reply.as_ref().filter(|_| is_comparable).cloned().map(Box::new),
         }
     }
 
@@ -277,8 +277,9 @@ impl Feed {
         let metrics = self.survey.metrics();
         let number = |name: &str| metrics.iter().position(|one| one == name);
         let other = number(OTHER).unwrap_or(0) as u16;
-        // By the command's name as it was written.
-        let mut known: HashMap<Vec<u8>, u16> = HashMap::new();
+        let mut chooser = Chooser::new(&self.options);
+        // By the command's name as it was written: its metric, whether replies to it can be compared, and its effect.
+        let mut known: HashMap<Vec<u8>, (u16, bool, Effect)> = HashMap::new();
         // Of connections: commands before the part that set their state.
         let mut before: HashMap<u32, Vec<(String, Entry)>> = HashMap::new();
         // Of users: the connection whose commands it sends.
@@ -311,15 +312,16 @@ impl Feed {
                 }
                 continue;
             }
-            if self.options.reason_against(&entry).is_some() {
+            if chooser.reason_against(&entry).is_some() {
                 continue;
             }
-            let metric = match known.get(entry.arguments.word(0)) {
-                Some(metric) => *metric,
+            let facts = match known.get(entry.arguments.word(0)) {
+                Some(facts) => *facts,
                 None => {
                     let metric = number(&metric_name(&entry)).map_or(other, |number| number as u16);
-                    known.insert(entry.arguments.word(0).to_vec(), metric);
-                    metric
+                    let facts = (metric, is_comparable(&entry.arguments), effect(&entry.arguments));
+                    known.insert(entry.arguments.word(0).to_vec(), facts);
+                    facts
                 }
             };
             let held = &mut connection_of[user as usize];
@@ -335,17 +337,17 @@ impl Feed {
                 for (_, mut one) in all {
                     (one.at_ns, one.implied, one.overlaps, one.reply) = (entry.at_ns, true, false, None);
                     let metric = number(&metric_name(&one)).map_or(other, |number| number as u16);
-                    self.push(user, PlayedCommand::of_entry(&one, metric));
+                    self.push(user, PlayedCommand::of_entry(&one, (metric, false, Effect::State)));
                 }
             }
             match &entry.reply {
-                Some(reply) => self.note_then(metric, reply),
+                Some(reply) => self.note_then(facts.0, reply),
                 None if self.has_replies && unanswered.len() < UNANSWERED => {
-                    unanswered.insert(commands - 1, metric);
+                    unanswered.insert(commands - 1, facts.0);
                 }
                 None => {}
             }
-            self.push(user, PlayedCommand::of_entry(&entry, metric));
+            self.push(user, PlayedCommand::of_entry(&entry, facts));
             while self.is_far_ahead() {
                 if self.stopped.load(Ordering::Relaxed) {
                     return Ok(());

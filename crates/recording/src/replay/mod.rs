@@ -16,6 +16,7 @@ mod selection;
 mod survey;
 mod workload;
 
+pub(crate) use selection::Chooser;
 pub use selection::{ReplayOnly, ReplayOptions};
 pub use survey::{RecordingSurvey, survey_file};
 pub use workload::Replay;

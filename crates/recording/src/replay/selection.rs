@@ -1,6 +1,7 @@
 //! Which commands of a recording are sent.
 
 use crate::entry::{Arguments, Entry};
+use std::collections::HashMap;
 
 /// Commands that administer a server: the category `@admin` of Redis' access lists, and those that remove all data. A name of two
 /// words is one subcommand.
@@ -163,6 +164,12 @@ fn is_one_of(arguments: &Arguments, names: &[&str]) -> bool {
     })
 }
 
+/// Returns whether a command's name may be one that waits, by its first letter: most are not.
+pub(super) fn may_wait(arguments: &Arguments) -> bool {
+    let first = if arguments.is_empty() { None } else { arguments.word(0).first() };
+    first.is_some_and(|letter| b"BXPSMW".contains(&letter.to_ascii_uppercase())) && !arguments.is_named("SET")
+}
+
 /// Returns whether a command waits for data, or for messages.
 pub(super) fn waits_for_data(arguments: &Arguments) -> bool {
     let blocks = || {
@@ -185,9 +192,56 @@ pub(super) fn sets_state(arguments: &Arguments) -> bool {
     is_one_of(arguments, &["SELECT", "HELLO"])
 }
 
+/// What the name of a command decides, or that its second word does, too.
+#[derive(Clone, Copy, Debug)]
+enum Decided {
+    ByName(Option<&'static str>),
+    BySubcommand,
+}
+
+/// Decides which commands are sent, once for each name as far as that is enough.
+pub(crate) struct Chooser<'a> {
+    options: &'a ReplayOptions,
+    known: HashMap<Vec<u8>, Decided>,
+}
+
+impl<'a> Chooser<'a> {
+    /// As these options say.
+    pub fn new(options: &'a ReplayOptions) -> Self {
+        Chooser { options, known: HashMap::new() }
+    }
+
+    /// Why a command is not sent; `None` if it is.
+    pub fn reason_against(&mut self, entry: &Entry) -> Option<&'static str> {
+        let arguments = &entry.arguments;
+        if arguments.is_empty() {
+            return self.options.reason_against(entry);
+        }
+        match self.known.get(arguments.word(0)) {
+            Some(Decided::ByName(reason)) => return *reason,
+            Some(Decided::BySubcommand) => return self.options.reason_against(entry),
+            None => {}
+        }
+        let reason = self.options.reason_against(entry);
+        let name = arguments.command_name();
+        let has_subcommands = |all: &[&str]| {
+            all.iter().filter_map(|one| one.split_once(' ')).any(|(container, _)| container == name)
+        };
+        let decided = match has_subcommands(&ADMINISTRATION) || has_subcommands(&CONNECTION) {
+            true => Decided::BySubcommand,
+            false => Decided::ByName(reason),
+        };
+        // Names are few; what is none fills no memory.
+        if self.known.len() < 10_000 {
+            self.known.insert(arguments.word(0).to_vec(), decided);
+        }
+        reason
+    }
+}
+
 impl ReplayOptions {
     /// Why a command is not sent; `None` if it is.
-    pub(super) fn reason_against(&self, entry: &Entry) -> Option<&'static str> {
+    fn reason_against(&self, entry: &Entry) -> Option<&'static str> {
         let arguments = &entry.arguments;
         if arguments.is_empty() {
             return Some("empty commands");

@@ -1,6 +1,6 @@
 //! A look at the whole recording before it is replayed: users, names and times.
 
-use super::selection::{ReplayOptions, waits_for_data};
+use super::selection::{Chooser, ReplayOptions, may_wait, sets_state, waits_for_data};
 use crate::entry::Entry;
 use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
 use dyno_types::limits::METRICS;
@@ -61,11 +61,11 @@ pub(super) fn metric_name(entry: &Entry) -> String {
 
 impl RecordingSurvey {
     /// Returns whether a command of the recording is sent.
-    pub(crate) fn sends(&self, options: &ReplayOptions, entry: &Entry) -> bool {
+    pub(crate) fn sends(&self, options: &ReplayOptions, chooser: &mut Chooser<'_>, entry: &Entry) -> bool {
         let user = self.user_of.get(entry.connection as usize);
         user.is_some_and(|user| *user != NO_USER)
             && options.is_in_part(entry.at_ns)
-            && options.reason_against(entry).is_none()
+            && chooser.reason_against(entry).is_none()
     }
 
     /// Names of the metrics of a replay: commands by frequency, then the rest.
@@ -99,16 +99,21 @@ pub fn survey_file(
     let mut waiting: BTreeSet<u32> = BTreeSet::new();
     // Of each connection: commands that would be sent, by name, for those that turn out to wait.
     let mut sent: Vec<u64> = Vec::new();
+    let mut chooser = Chooser::new(options);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
+        if event == RecordedEvent::Entry && entry.at_ns < options.from_ns && sets_state(&entry.arguments) {
+            // It may be sent at the part's begin.
+            counts.entry(entry.arguments.command_name()).or_default();
+        }
         let is_asked = || options.is_in_part(entry.at_ns) && options.is_own(entry.connection);
         if event != RecordedEvent::Entry || !is_asked() {
             continue;
         }
-        if waits_for_data(&entry.arguments) {
+        if may_wait(&entry.arguments) && waits_for_data(&entry.arguments) {
             waiting.insert(entry.connection);
         }
-        if let Some(reason) = options.reason_against(&entry) {
+        if let Some(reason) = chooser.reason_against(&entry) {
             *found.left_out.entry(reason.into()).or_default() += 1;
             continue;
         }
@@ -143,6 +148,10 @@ pub fn survey_file(
     }
     found.commands = sent.iter().sum::<u64>() - of_waiting;
     (found.user_of, found.users, found.connections) = users_of(&spans, USERS);
+    if found.users < found.connections {
+        // A user that goes on with another connection goes back to its database.
+        counts.entry("SELECT".into()).or_default();
+    }
     found.names = counts.into_iter().collect();
     found.names.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     if found.commands == 0 { Err(RecordingError::Empty) } else { Ok((header, found)) }

@@ -162,7 +162,10 @@ impl Workload for Replay {
         let place = request.key as usize;
         let Some(command) = user.under_way.get_mut(place).and_then(Option::take) else { return };
         user.free.push(place as u32);
-        if outcome.is_unanswered() {
+        if outcome == Outcome::Aborted {
+            // The run has ended before its reply.
+            self.feed.divergence.skip();
+        } else if outcome.is_unanswered() {
             if let Some(then) = &command.then {
                 let is_first = !std::mem::replace(&mut user.has_differed, true);
                 self.feed.divergence.compare(then, None, is_first, &|| command.first_words());
