@@ -213,7 +213,7 @@ impl Job {
             && let Some(total) = profile.total()
         {
             let text = format!(
-                "the rate ends at 0 after {total:.0} operations: a run of {operations} might never end, so it needs a duration too"
+                "the rate ends at 0 after {total:.0} operations: a run of {operations} might never end; expected a duration too"
             );
             return Err(Refused::new(RefusalCode::Conflict, "rate", text));
         }

@@ -2,8 +2,11 @@
 
 use dyno_analysis::Condition;
 use dyno_compat_bexhoma::promql;
+use dyno_config::template::{CommandLines, read_file_lines};
 use dyno_databases::registry;
 use dyno_db_mongodb::dns;
+use dyno_engine::arrivals::Profile;
+use dyno_engine::rates::text::ProfileSource;
 use dyno_hosts::kubernetes::replace::{read_objects as objects_of_a_file, unknown_keys};
 use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;
@@ -31,6 +34,45 @@ pub fn http_answer(data: &[u8]) {
 
 fn text(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok()
+}
+
+/// Sums of many roundings are not exact.
+const NEARLY: f64 = 1.0 - 1e-9;
+
+/// A rate over time: the first line is what is typed, the rest the file that it may name. What is read has an integral that never
+/// falls, and an inverse of it.
+pub fn rates(data: &[u8]) {
+    let Some((typed, file)) = text(data).and_then(|text| text.split_once('\n')) else { return };
+    let source = ProfileSource { seed: 1, file: &|_| Ok(file.to_owned()) };
+    let Ok(profile) = Profile::parse(typed, &source) else { return };
+    let mut before = 0.0;
+    for ns in (0..40).map(|power| 1u64 << power) {
+        let count = profile.count_at(ns);
+        assert!(
+            count >= before * NEARLY - 1e-6 && profile.rate_at(ns) > -1e-6,
+            "{count} after {before} at {ns}"
+        );
+        before = count;
+    }
+    let mut at = 0.0;
+    for count in (0..20).map(|power| f64::from(1 << power)) {
+        let due = profile.time_of(count);
+        assert!(due >= at * NEARLY, "{due} after {at} for {count}");
+        at = due;
+    }
+}
+
+/// Commands one a line.
+pub fn command_lines(data: &[u8]) {
+    let Some(all) = text(data).and_then(|text| read_file_lines(text).ok()) else { return };
+    let ratio: Vec<f64> = all.iter().map(|one| one.weight).collect();
+    let numbers: Vec<usize> = all.iter().map(|one| one.number).collect();
+    let lines: Vec<String> = all.into_iter().map(|one| one.line).collect();
+    let lines =
+        CommandLines { lines: &lines, ratio: &ratio, numbers: Some(&numbers), keys: 10, data: None, seed: 1 };
+    if let Ok(mix) = lines.parse() {
+        assert!(mix.check().is_ok(), "what is read can be run");
+    }
 }
 
 /// Objects of Kubernetes that a user brings.

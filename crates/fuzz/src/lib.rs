@@ -11,7 +11,9 @@ pub use files::{
     cluster_config, experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory,
     properties, recording, sysbench_config, template,
 };
-pub use fuzz_entry::{dns_answer, http_answer, manifests, promql, relay_frames, threshold, uri};
+pub use fuzz_entry::{
+    command_lines, dns_answer, http_answer, manifests, promql, rates, relay_frames, threshold, uri,
+};
 pub use wire::{
     bson, host_frame, memcached, mongodb, prometheus, redis_facts, redis_replies, resp, scram, totals,
     worker_frame,
@@ -21,7 +23,7 @@ pub use wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 30] = [
+pub const TARGETS: [Target; 32] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("memcached", memcached),
@@ -52,4 +54,6 @@ pub const TARGETS: [Target; 30] = [
     ("uri", uri),
     ("threshold", threshold),
     ("promql", promql),
+    ("rates", rates),
+    ("command_lines", command_lines),
 ];

@@ -16,6 +16,7 @@ pub mod latency_table;
 pub mod markdown;
 pub mod monitored;
 pub mod rebuilt;
+mod replay;
 pub mod style;
 pub mod summary;
 pub mod tuning;

@@ -4,15 +4,16 @@
 use crate::details;
 use crate::latency_table::{IDEAL, append_latency_table};
 use crate::rebuilt::is_under_way;
+use crate::replay;
 use crate::style::{Style, format_us};
 use dyno_analysis::diagnose::DiagnosisFinding;
 use dyno_rundir::schema::{
-    Client, ConfidenceInterval, Decision, Grade, Latency, Metric, Phase, Reason, ReplayFigures, Status,
-    Summary, ThenLatency, Threshold, Trust, Verdict,
+    Client, ConfidenceInterval, Decision, Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold,
+    Trust, Verdict,
 };
 use dyno_rundir::unit_name;
 use dyno_types::Outcome;
-use dyno_types::metric::{HELD, is_request};
+use dyno_types::metric::{HITS, MISSES, is_request};
 use dyno_types::units::{Rate, Thousands, counted};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -364,7 +365,8 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
             let _ = writeln!(out, "         {} more with -v", counted(kinds.len() - most, "kind"));
         }
     }
-    replayed(out, phase, style);
+    append_elements(out, phase);
+    replay::append_replay(out, phase, style);
     if style.details {
         details::append_phase_details(out, phase, style);
     } else {
@@ -372,64 +374,20 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     }
 }
 
-/// Replies of a replay beside those of then, and how long commands were held back.
-fn replayed(out: &mut String, phase: &Phase, style: Style) {
-    let Some(replay) = &phase.replay else { return };
-    let differing = replay.count_differing();
-    let share = differing as f64 * 100.0 / replay.compared.max(1) as f64;
-    let compared = match replay.compared {
-        0 => "no replies were recorded to compare with".to_owned(),
-        all => format!("{} replies compared, {} differ ({share:.1} %)", Thousands(all), Thousands(differing)),
+/// Elements that commands asked for and found, where these are counted one by one.
+fn append_elements(out: &mut String, phase: &Phase) {
+    let named = |metric: &Metric, part: &str| {
+        let name = metric.name.strip_suffix(part)?.strip_suffix('.')?.to_owned();
+        Some((name, metric.outcomes.values().sum::<u64>()))
     };
-    let held =
-        phase.metrics.iter().find(|metric| metric.name == HELD).and_then(|held| held.response.as_ref());
-    let held = held.map_or("no command had to wait for the one before".to_owned(), |held| {
-        let share = held.count as f64 * 100.0 / phase.arrivals.max(1) as f64;
-        let p99 = held.percentiles_us.get("p99").copied().flatten().or(held.max_us).unwrap_or(held.mean_us);
-        format!(
-            "{} commands ({share:.1} %) waited for the one before, p99 {}",
-            Thousands(held.count),
-            format_us(p99)
-        )
-    });
-    let _ = writeln!(out, "{}", style.wrap_text(&format!("replay   {compared}; {held}"), 9));
-    if style.details {
-        for one in &replay.examples {
-            let line = format!("         {}: then {}, now {}", one.command, one.then, one.now);
-            let _ = writeln!(out, "{}", style.wrap_text(&one_line(&line), 11));
-        }
-        for (reason, count) in &replay.left_out {
-            let _ = writeln!(
-                out,
-                "{}",
-                style.wrap_text(&format!("         not sent: {} {reason}", Thousands(*count)), 11)
-            );
-        }
-    }
-    then_and_now(out, phase, replay, style);
-}
-
-/// Times from command to reply then and now, by command; those of then where they were taken.
-fn then_and_now(out: &mut String, phase: &Phase, replay: &ReplayFigures, style: Style) {
-    let mut rows: Vec<(&String, &ThenLatency, &Latency)> = Vec::new();
-    for metric in &phase.metrics {
-        let both = replay.then.get(&metric.name).zip(metric.service.as_ref());
-        rows.extend(both.map(|(then, now)| (&metric.name, then, now)));
-    }
-    rows.sort_by_key(|(_, then, _)| std::cmp::Reverse(then.count));
-    let most = if style.details { rows.len() } else { FEW };
-    for (name, then, now) in rows.iter().take(most) {
-        let percentile =
-            |name: &str| now.percentiles_us.get(name).copied().flatten().map_or("-".into(), format_us);
-        let line = format!(
-            "then     {name}: p50 {}, p99 {} (recorded at the {}); now p50 {}, p99 {}",
-            format_us(then.p50_us),
-            format_us(then.p99_us),
-            replay.point,
-            percentile("p50"),
-            percentile("p99")
-        );
-        let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
+    let of = |wanted: &'static str| phase.metrics.iter().filter_map(move |metric| named(metric, wanted));
+    let mut all: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    of(HITS).for_each(|(name, count)| all.entry(name).or_default().0 += count);
+    of(MISSES).for_each(|(name, count)| all.entry(name).or_default().1 += count);
+    for (name, (hits, misses)) in all {
+        let share = hits as f64 * 100.0 / (hits + misses).max(1) as f64;
+        let (hits, asked) = (Thousands(hits), Thousands(hits + misses));
+        let _ = writeln!(out, "         {name}: {hits} of {asked} elements were there ({share:.1} %)");
     }
 }
 

@@ -60,8 +60,8 @@ pub struct IntervalLine {
     /// Milliseconds that it covers, where these are known to be more than a second: imported results.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub length_ms: u32,
-    /// Arrivals that the rate asks for in it, where the rate changes on the way; how many came is a matter of chance, and they end
-    /// in later intervals too.
+    /// Arrivals that the rate asks for in it, where the rate changes on the way; how many came is a matter of chance, and they
+    /// end in later intervals too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<f64>,
     /// Arrivals taken from the schedule.

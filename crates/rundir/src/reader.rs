@@ -520,8 +520,8 @@ impl RunDir {
         Ok(all)
     }
 
-    /// Arrivals that the rate asked for where it changed on the way: phase, begin of the interval in milliseconds since the phase's
-    /// epoch, arrivals.
+    /// Arrivals that the rate asked for where it changed on the way: phase, begin of the interval in milliseconds since the
+    /// phase's epoch, arrivals.
     pub fn read_due(&self) -> Result<Vec<(String, u64, f64)>, ReadError> {
         let mut all = Vec::new();
         Self::each_line(&self.path.join("intervals.jsonl"), |line: IntervalLine| {

@@ -69,7 +69,9 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
         let mut there: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".yaml").to_owned())
+            .filter_map(|entry| {
+                Some(entry.unwrap().file_name().to_string_lossy().strip_suffix(".yaml")?.to_owned())
+            })
             .collect();
         there.sort();
         let mut known = EXAMPLES;

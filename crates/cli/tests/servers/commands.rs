@@ -370,7 +370,7 @@ commands:
         assert_eq!((ended(&summary, "all.wait", "ok"), ended(&summary, "shard.delivery", "ok")), (510, 10));
         let metrics = phase(&summary, "measure")["metrics"].as_array().unwrap();
         let delivery = metrics.iter().find(|one| one["name"] == "news.delivery").unwrap();
-        let most = delivery["response_us"]["max"].as_f64().unwrap();
+        let most = delivery["response"]["max_us"].as_f64().unwrap();
         // From the stamp over a process and the server to here.
         assert!((1.0..2e6).contains(&most), "{delivery}");
         assert!(!metrics.iter().any(|one| one["name"] == "all.delivery"), "no stamp is looked for");
@@ -418,7 +418,7 @@ commands:
         "{metrics:?}"
     );
     assert!(ended(&summary, "take.wait", "ok") > 0);
-    let p50 = times("work.delivery").unwrap()["response_us"]["p50"].as_f64().unwrap();
+    let p50 = times("work.delivery").unwrap()["response"]["percentiles_us"]["p50"].as_f64().unwrap();
     assert!((1.0..1e6).contains(&p50), "{p50}");
     for (text, words) in [
         ("commands: { a: { command: GET a, delivery: true } }", "delivery: expected `users: N` too"),
@@ -578,6 +578,7 @@ fn a_file_has_a_command_a_line() {
     let other = ended(&summary, "other", "ok") + ended(&summary, "other", "not_found");
     assert!(other > 0, "{summary}");
     assert!(server.cli(&["DBSIZE"]).parse::<u64>().unwrap() <= 53);
+    std::fs::remove_dir_all(dyno.path("d")).unwrap();
     for (file, text, words) in [
         ("none.txt", "# nothing\n", "--command-file: none.txt: no command in it"),
         ("weight.txt", "GET a\n0 GET b\n", "--command-file: weight.txt: line 2: the weight \"0\""),

@@ -81,8 +81,9 @@ impl Servers {
             *word = word.replace("127.0.0.1:6379", &redis).replace("db:6379", &redis);
             *word = word.replace("redis.port=REDIS", &format!("redis.port={}", self.redis));
             // Files are named from the root of the repository.
-            if word.starts_with("docs/") {
-                *word = root().join(&*word).display().to_string();
+            let (kind, path) = word.strip_prefix("file:").map_or(("", word.as_str()), |path| ("file:", path));
+            if path.starts_with("docs/") {
+                *word = format!("{kind}{}", root().join(path).display());
             }
             for (there, behind) in
                 [("mongodb://127.0.0.1:27017", ""), ("mongodb://127.0.0.1/", "/"), ("mongodb://host", "")]

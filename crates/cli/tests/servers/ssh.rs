@@ -69,7 +69,8 @@ fn only_run(dyno: &Dyno, out: &str) -> (std::path::PathBuf, Value) {
 fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
     let dyno = Dyno::new();
-    let more = "client: {workers: 2}\nphases: {measure: {connections: 8, rate: 'file:rates.csv', operations: 20000, warmup: 0s}}\n";
+    let more = "client: {workers: 2}\n\
+                phases: {measure: {connections: 8, rate: 'file:rates.csv', operations: 20000, warmup: 0s}}\n";
     // The file is here alone, beside the experiment.
     std::fs::write(dyno.path("rates.csv"), "0,3000\n2,7000\n").unwrap();
     std::fs::write(dyno.path("e.yaml"), experiment(&lab, more)).unwrap();

@@ -345,7 +345,7 @@ pub struct CommandSource {
     ))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<String>,
-    /// Path of a text file with one command a line, such as `GET user:%{key}`, behind a weight or without one: `3 GET user:%{key}`.
+    /// Path of a text file with one command a line, behind a weight or without one: `3 GET user:%{key}`.
     #[schemars(extend(
         "x-flag" = "--command-file <FILE>",
         "x-conflicts" = "command workload distribution fields field_length properties records"

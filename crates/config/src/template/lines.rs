@@ -114,7 +114,8 @@ pub struct FileLine {
     pub line: String,
 }
 
-/// Reads a file of commands: one a line, behind a weight or without one. Empty lines and those that begin with `#` are passed over.
+/// Reads a file of commands: one a line, behind a weight or without one. Empty lines and those that begin with `#` are passed
+/// over.
 ///
 /// # Errors
 /// Names the line whose weight is none, or says that there is no command.

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const DIGITS: usize = 19;
 
 /// A reply on a connection that has subscribed.
-enum Heard<'a> {
+enum ChannelReply<'a> {
     /// A message.
     Message(&'a [u8]),
     /// The answer to a subscription.
@@ -46,17 +46,19 @@ fn each_stamp(place: &SentStamp, reply: &[u8], each: &mut dyn FnMut(u64)) {
         };
         match place {
             SentStamp::Message => stamp_of(text).into_iter().for_each(&mut *each),
-            SentStamp::Field(_) if named => {
-                stamp_of(text).into_iter().for_each(&mut *each);
-                named = false;
+            SentStamp::Field(name) => {
+                if named && let Some(sent_ns) = stamp_of(text) {
+                    each(sent_ns);
+                }
+                // A value may be called as the field is.
+                named = text == name;
             }
-            SentStamp::Field(name) => named = text == name,
         }
     }
 }
 
 /// What a whole reply says; `None` for one of another kind.
-fn heard(reply: &[u8]) -> Option<Heard<'_>> {
+fn read_channel_reply(reply: &[u8]) -> Option<ChannelReply<'_>> {
     let Ok(Some((Token::Array(count) | Token::Push(count), mut at))) = read_token(reply, 0) else {
         return None;
     };
@@ -70,14 +72,14 @@ fn heard(reply: &[u8]) -> Option<Heard<'_>> {
     let before = match (text()?, count) {
         (b"message" | b"smessage", 3) => 1,
         (b"pmessage", 4) => 2,
-        (b"subscribe" | b"psubscribe" | b"ssubscribe", 3) => return Some(Heard::Confirmed),
-        (b"unsubscribe" | b"punsubscribe" | b"sunsubscribe", 3) => return Some(Heard::Ended),
+        (b"subscribe" | b"psubscribe" | b"ssubscribe", 3) => return Some(ChannelReply::Confirmed),
+        (b"unsubscribe" | b"punsubscribe" | b"sunsubscribe", 3) => return Some(ChannelReply::Ended),
         _ => return None,
     };
     for _ in 0..before {
         text()?;
     }
-    text().map(Heard::Message)
+    text().map(ChannelReply::Message)
 }
 
 impl RedisDriver {
@@ -90,14 +92,14 @@ impl RedisDriver {
     /// What has come on a connection that has subscribed: a message ends the wait for it.
     pub(super) fn take_message(&mut self, x: &mut RedisExchange, input: &[u8]) -> Result<Decoded, NotResp> {
         let Some(used) = skip_reply(input, 0)? else { return Ok(Decoded::Need) };
-        let outcome = match heard(&input[..used]) {
-            Some(Heard::Message(text)) => {
+        let outcome = match read_channel_reply(&input[..used]) {
+            Some(ChannelReply::Message(text)) => {
                 self.note_message(text, false);
                 x.records = 1;
                 Outcome::Ok
             }
-            Some(Heard::Confirmed) => return Ok(Decoded::Push { used }),
-            Some(Heard::Ended) => {
+            Some(ChannelReply::Confirmed) => return Ok(Decoded::Push { used }),
+            Some(ChannelReply::Ended) => {
                 self.subscribed.remove(&x.request.collection);
                 self.say("the server has ended the subscription");
                 Outcome::ServerError
@@ -110,13 +112,13 @@ impl RedisDriver {
 
     /// Counts a message that nothing waits for; false if it is none.
     pub(super) fn count_unawaited(&mut self, input: &[u8]) -> bool {
-        match heard(input) {
-            Some(Heard::Message(text)) => {
+        match read_channel_reply(input) {
+            Some(ChannelReply::Message(text)) => {
                 self.note_message(text, true);
                 true
             }
-            Some(Heard::Confirmed) => true,
-            Some(Heard::Ended) => {
+            Some(ChannelReply::Confirmed) => true,
+            Some(ChannelReply::Ended) => {
                 // Users subscribe anew.
                 self.subscribed.clear();
                 true
@@ -183,10 +185,10 @@ mod tests {
 
     #[test]
     fn replies_of_subscriptions_are_told_apart_in_both_versions() {
-        let message = |reply: &str| match heard(reply.as_bytes()) {
-            Some(Heard::Message(text)) => String::from_utf8_lossy(text).into_owned(),
-            Some(Heard::Confirmed) => "confirmed".into(),
-            Some(Heard::Ended) => "ended".into(),
+        let message = |reply: &str| match read_channel_reply(reply.as_bytes()) {
+            Some(ChannelReply::Message(text)) => String::from_utf8_lossy(text).into_owned(),
+            Some(ChannelReply::Confirmed) => "confirmed".into(),
+            Some(ChannelReply::Ended) => "ended".into(),
             None => "none".into(),
         };
         for head in ["*", ">"] {

@@ -41,10 +41,10 @@ impl DayCurve {
     /// The integrated rate within one period.
     fn count(&self, seconds: f64) -> f64 {
         let swing = (self.high - self.low) / 2.0 * self.period_s() / TAU;
-        self.mean() * seconds + swing * (self.angle(seconds).sin() - self.angle(0.0).sin())
+        (self.mean() * seconds + swing * (self.angle(seconds).sin() - self.angle(0.0).sin())).max(0.0)
     }
 
-    /// As `Profile::time_of`: there is no closed form, so Newton's method within a bracket that is halved where it would leave it.
+    /// As `Profile::time_of`. There is no closed form: Newton's method, within a bracket that is halved where it would leave it.
     pub(super) fn time_of(&self, count: f64) -> f64 {
         let each = self.mean() * self.period_s();
         let rounds = (count / each).floor();

@@ -74,8 +74,8 @@ impl Profile {
         }
     }
 
-    /// The time in nanoseconds at which `count` arrivals are expected: the inverse of the integrated rate. Where nothing is due for
-    /// a while it is the end of that while, and infinite where nothing ever is again.
+    /// The time in nanoseconds at which `count` arrivals are expected: the inverse of the integrated rate. Where nothing is due
+    /// for a while it is the end of that while, and infinite where nothing ever is again.
     pub fn time_of(&self, count: f64) -> f64 {
         match self {
             Profile::Constant { rate } => count / rate * NS,

@@ -25,7 +25,7 @@ const FORMS: [(&str, &str); 6] = [
 
 /// A text that is no rate over time.
 #[derive(Debug, thiserror::Error)]
-#[error("{why}; {}", expected_forms(.text))]
+#[error("{why}{}", expected_forms(.text, .why))]
 pub struct BadProfile {
     /// The text.
     pub text: String,
@@ -34,7 +34,11 @@ pub struct BadProfile {
     pub why: ProfileProblem,
 }
 
-fn expected_forms(text: &str) -> String {
+/// What is accepted, where the text itself is wrong.
+fn expected_forms(text: &str, why: &ProfileProblem) -> String {
+    if matches!(why, ProfileProblem::Unreadable(..) | ProfileProblem::File(..)) {
+        return String::new();
+    }
     let own = FORMS.iter().find(|(name, _)| text.starts_with(name));
     let all = || {
         let (last, others) = (FORMS[FORMS.len() - 1].1, &FORMS[..FORMS.len() - 1]);
@@ -43,8 +47,8 @@ fn expected_forms(text: &str) -> String {
         format!("{} or {last}", others.join(", "))
     };
     match own {
-        Some((_, form)) => format!("expected {form}"),
-        None => format!("a rate over time is {}", all()),
+        Some((_, form)) => format!("; expected {form}"),
+        None => format!("; a rate over time is {}", all()),
     }
 }
 
@@ -298,7 +302,7 @@ mod tests {
             ("steps:0:1s,0:2s", "every rate is 0"),
             ("file:", "the path of the file is missing; expected file:PATH"),
             ("file::repeat", "the path of the file is missing"),
-            ("file:none.csv", "none.csv: entity not found; expected file:PATH"),
+            ("file:none.csv", "none.csv: entity not found"),
             ("file:0,1|1", "line 2: \"1\": expected two columns"),
             ("file:0,1|1,2,3", "line 2: \"1,2,3\": expected two columns"),
             ("file:0,1|5,-2", "line 2: \"-2\" is not a rate: expected operations per second, 0 or more"),

@@ -10,8 +10,8 @@
 pub mod commands;
 pub mod documents;
 pub mod kinds;
-pub mod recording;
 pub mod rates;
+pub mod recording;
 pub mod shape;
 pub mod texts;
 pub mod users;

@@ -321,7 +321,7 @@ fn elements_are_counted_under_names_of_their_own() {
 #[test]
 fn names_beyond_those_that_are_recorded_are_other() {
     let mut mix = mix();
-    let script = mix.operations.swap_remove(0);
+    let script = mix.operations.swap_remove(1);
     mix.operations.clear();
     let ping = |number: usize| operation(&format!("p{number}"), 1.0, vec![step(vec![literal("PING")])]);
     mix.operations.extend((0..100).map(ping));

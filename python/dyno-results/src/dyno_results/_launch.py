@@ -54,7 +54,7 @@ def run(
     target: URI such as "redis://127.0.0.1:6379", an experiment (a .yaml file, or a mapping of its keys), or a preset's name.
         Without it a temporary Redis is measured, or SQLite where there is none.
     users: closed loop: users, each with one operation under way (default 16).
-    rate: open loop: operations/s, a number or "20k", "ramp:...", "steps:...".
+    rate: open loop: operations/s, a number or "20k", or one that changes ("ramp:...", "file:...", see docs/rates.md).
     duration: measured time: seconds as a number, "30s", "5m", or a timedelta (default 10 s).
     workload: a letter a to f, a built-in name or a file (default a).
     require: thresholds such as "p99(read) < 5ms", one or several.
