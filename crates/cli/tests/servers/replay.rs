@@ -455,3 +455,82 @@ fn an_append_only_file_is_traffic() {
     assert_eq!(digest(&now), digest(&then), "{}", stderr(&output));
     assert_eq!((now.cli(&["DBSIZE"]), now.cli(&["-n", "2", "SCARD", "s"])), ("29".into(), "2".into()));
 }
+
+/// Lengths of the values of all keys that match, ordered.
+fn lengths(server: &RedisProcess, pattern: &str) -> Vec<u64> {
+    let script = "local out = {} for _, key in ipairs(redis.call('KEYS', ARGV[1])) do table.insert(out, redis.call('STRLEN', \
+                  key)) end return table.concat(out, ' ')";
+    let mut all: Vec<u64> =
+        server.cli(&["EVAL", script, "0", pattern]).split(' ').filter_map(|n| n.parse().ok()).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn what_is_learned_behaves_like_the_recording() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("learning") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    // Three quarters read, a fifth writes, the rest counts; popular keys as 1/rank says, values of 20 to 219 bytes.
+    let mut text = String::new();
+    let mut state = 1u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for n in 0..20_000u64 {
+        let rank = (1_000f64.powf(draw(1_000_000) as f64 / 1e6)) as u64;
+        let words = match draw(100) {
+            0..75 => format!("GET item:{rank}"),
+            75..95 => format!("SET item:{rank} {}", "v".repeat(20 + draw(200) as usize)),
+            _ => "INCR visits".to_owned(),
+        };
+        text += &monitor_line(n, 0, n as u32 % 5, &words);
+    }
+    recorded(&dyno, &text);
+    let output = dyno.run(&["learn", "t.dyno", "-o", "work.yaml"]);
+    assert_exit(&output, &[0]);
+    let said = stdout(&output);
+    assert!(said.contains("1000.1 commands a second on 5 connections"), "{said}");
+    // ln((r + 1) / r) falls a little slower than 1/r at first, and as fast then.
+    let exponent = said
+        .split("zipfian with exponent ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next()?.parse::<f64>().ok());
+    assert!(
+        said.contains("item:%{n}: ") && exponent.is_some_and(|theta| (0.85..1.05).contains(&theta)),
+        "{said}"
+    );
+    server.cli(&["CONFIG", "RESETSTAT"]);
+    let run = dyno.run(&[
+        "run",
+        &uri,
+        "--workload",
+        "work.yaml",
+        "--users",
+        "4",
+        "--ops",
+        "20480",
+        "--warmup",
+        "0s",
+        "--out",
+        "d",
+    ]);
+    dyno.assert_ran(&run);
+    let after = calls(&server);
+    let share = |name: &str| after[name] as f64 / 20_480.0;
+    let keys = server.cli(&["DBSIZE"]).parse::<u64>().unwrap();
+    // The load sets each key once, and the counter.
+    assert!((share("GET") - 0.75).abs() < 0.01, "{after:?}");
+    assert!((after["SET"] as f64 - (keys - 1) as f64 - 0.2 * 20_480.0).abs() < 250.0, "{after:?}");
+    assert!((850..=1_001).contains(&keys), "{keys}");
+    // The length of half of the values is below 120, as it was: within a twentieth.
+    let lengths = lengths(&server, "item:*");
+    let median = lengths[lengths.len() / 2];
+    assert!(
+        (112..=128).contains(&median) && lengths[0] >= 20 && lengths[lengths.len() - 1] <= 219,
+        "{median}"
+    );
+    let again = dyno.run(&["learn", "t.dyno", "-o", "work.yaml"]);
+    assert_exit(&again, &[2]);
+    assert!(stderr(&again).contains("work.yaml: File exists"), "{}", stderr(&again));
+}

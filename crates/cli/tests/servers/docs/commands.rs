@@ -110,6 +110,33 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/documents.md", own_documents()),
         ("docs/commands.md", own_commands()),
         ("docs/rates.md", changing_rates()),
+        (
+            "docs/replay.md",
+            vec![
+                there("record monitor.txt -o traffic.dyno", "replay.rs", "what_monitor_saw_is_sent_once_more"),
+                there(
+                    "replay traffic.dyno redis://127.0.0.1:6379",
+                    "replay.rs",
+                    "what_monitor_saw_is_sent_once_more",
+                ),
+                there(
+                    "replay traffic.dyno redis://127.0.0.1:6379 --speed 3",
+                    "replay.rs",
+                    "commands_are_due_when_they_were",
+                ),
+            ],
+        ),
+        (
+            "docs/learn.md",
+            vec![
+                there("learn traffic.dyno -o work.yaml", "replay.rs", "what_is_learned_behaves_like_the_recording"),
+                there(
+                    "run redis://127.0.0.1:6379 --workload work.yaml --rate 500 --connections 8",
+                    "replay.rs",
+                    "what_is_learned_behaves_like_the_recording",
+                ),
+            ],
+        ),
         ("docs/experiments.md", vec![here("plan docs/examples/users.yaml")]),
         ("docs/explain.md", explain()),
         ("docs/export.md", export()),
