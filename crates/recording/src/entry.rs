@@ -19,18 +19,68 @@ pub struct LongValue {
 impl LongValue {
     /// Of a value.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        // FNV-1a by eight bytes at a time: it tells values apart, and keeps no secrets.
-        let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
-        let mut eights = bytes.chunks_exact(8);
-        let mut hash = 0xcbf2_9ce4_8422_2325;
-        for eight in &mut eights {
-            hash = step(hash, u64::from_le_bytes(eight.try_into().unwrap_or_default()));
+        let mut parts = LongValueParts::default();
+        parts.push_part(bytes);
+        parts.into_value()
+    }
+}
+
+/// A value that is not kept, and comes in parts.
+#[derive(Clone, Debug)]
+pub struct LongValueParts {
+    length: u64,
+    hash: u64,
+    /// Bytes that are not hashed yet: the hash takes eight at a time.
+    rest: [u8; 8],
+    /// The first 64 KiB.
+    sample: Vec<u8>,
+}
+
+impl Default for LongValueParts {
+    fn default() -> Self {
+        LongValueParts { length: 0, hash: 0xcbf2_9ce4_8422_2325, rest: [0; 8], sample: Vec::new() }
+    }
+}
+
+impl LongValueParts {
+    /// FNV-1a by eight bytes at a time: it tells values apart, and keeps no secrets.
+    fn hash_word(&mut self, word: u64) {
+        self.hash = (self.hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    }
+
+    /// Takes the next part.
+    pub fn push_part(&mut self, mut part: &[u8]) {
+        let sampled = part.len().min(VALUE_LIMIT - self.sample.len());
+        self.sample.extend_from_slice(&part[..sampled]);
+        let filled = (self.length % 8) as usize;
+        self.length += part.len() as u64;
+        if filled > 0 {
+            let taken = part.len().min(8 - filled);
+            self.rest[filled..filled + taken].copy_from_slice(&part[..taken]);
+            part = &part[taken..];
+            if filled + taken < 8 {
+                return;
+            }
+            self.hash_word(u64::from_le_bytes(self.rest));
         }
-        hash = eights.remainder().iter().fold(hash, |hash, byte| step(hash, u64::from(*byte)));
-        let sample = &bytes[..bytes.len().min(VALUE_LIMIT)];
+        let mut eights = part.chunks_exact(8);
+        for eight in &mut eights {
+            self.hash_word(u64::from_le_bytes(eight.try_into().unwrap_or_default()));
+        }
+        let left = eights.remainder();
+        self.rest[..left.len()].copy_from_slice(left);
+    }
+
+    /// The value, of which all parts were taken.
+    pub fn into_value(mut self) -> LongValue {
+        let left = (self.length % 8) as usize;
+        for at in 0..left {
+            self.hash_word(u64::from(self.rest[at]));
+        }
+        let sample = &self.sample;
         let packed = zstd::bulk::compress(sample, 1).map_or(sample.len(), |packed| packed.len());
         let compressed = (packed * 100 / sample.len().max(1)).min(100) as u8;
-        LongValue { length: bytes.len() as u64, hash, compressed }
+        LongValue { length: self.length, hash: self.hash, compressed }
     }
 }
 
@@ -64,6 +114,21 @@ impl Arguments {
         self.ends.push(self.bytes.len() as u32);
     }
 
+    /// Appends a part of a word, which [`Arguments::end_word`] ends.
+    pub fn push_part(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(part);
+    }
+
+    /// Ends a word of parts.
+    pub fn end_word(&mut self) {
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Bytes of the words that are kept.
+    pub fn kept_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Appends a word that is not kept.
     pub fn push_long(&mut self, value: LongValue) {
         self.long.push((self.ends.len() as u32, value));
@@ -93,7 +158,8 @@ impl Arguments {
 
     /// What is known of word number `number`, where it is not kept.
     pub fn long_value(&self, number: usize) -> Option<LongValue> {
-        self.long.iter().find(|(at, _)| *at as usize == number).map(|(_, value)| *value)
+        let found = self.long.binary_search_by_key(&number, |(at, _)| *at as usize).ok()?;
+        Some(self.long[found].1)
     }
 
     /// All words, with nothing of those that are not kept.
@@ -162,6 +228,18 @@ pub struct Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_in_parts_are_those_as_a_whole() {
+        let bytes: Vec<u8> = (0..200_003u64).map(|n| (n * n >> 7) as u8).collect();
+        let whole = LongValue::of_bytes(&bytes);
+        for size in [1, 3, 8, 13, 4_096, 70_000] {
+            let mut parts = LongValueParts::default();
+            bytes.chunks(size).for_each(|part| parts.push_part(part));
+            assert_eq!(parts.into_value(), whole, "parts of {size}");
+        }
+        assert_ne!(LongValue::of_bytes(&bytes[1..]).hash, whole.hash);
+    }
 
     #[test]
     fn words_stand_end_to_end() {

@@ -11,12 +11,16 @@ pub const REPLY_WINDOW_NS: u64 = 1_000_000_000;
 /// Most commands that wait.
 pub const REPLY_WINDOW: usize = 100_000;
 
+/// Most bytes of commands that wait.
+const WINDOW_BYTES: u64 = 64 << 20;
+
 /// Commands on their way into a recording: they come in the order of their times, and their replies in any.
 pub struct OrderedEntries<W: Write> {
     writer: RecordingWriter<W>,
     /// Those that wait, and whether each still has no reply. The first one has the number `first`.
     waiting: VecDeque<(Entry, bool)>,
     first: u64,
+    waiting_bytes: u64,
     /// Of commands that were written without a reply: their numbers in the file.
     late: HashMap<u64, u64>,
     spare: Vec<Entry>,
@@ -25,7 +29,14 @@ pub struct OrderedEntries<W: Write> {
 impl<W: Write> OrderedEntries<W> {
     /// Into a recording.
     pub fn new(writer: RecordingWriter<W>) -> Self {
-        OrderedEntries { writer, waiting: VecDeque::new(), first: 0, late: HashMap::new(), spare: Vec::new() }
+        OrderedEntries {
+            writer,
+            waiting: VecDeque::new(),
+            first: 0,
+            waiting_bytes: 0,
+            late: HashMap::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// An entry to be filled, with memory of an earlier one.
@@ -40,6 +51,7 @@ impl<W: Write> OrderedEntries<W> {
     pub fn push_command(&mut self, entry: Entry, awaits: bool) -> Result<u64, RecordingError> {
         let now_ns = entry.at_ns;
         let ticket = self.first + self.waiting.len() as u64;
+        self.waiting_bytes += entry.arguments.kept_bytes() as u64;
         self.waiting.push_back((entry, awaits));
         self.write_ready(now_ns)?;
         Ok(ticket)
@@ -76,7 +88,8 @@ impl<W: Write> OrderedEntries<W> {
     pub fn write_ready(&mut self, now_ns: u64) -> Result<(), RecordingError> {
         while let Some((entry, awaits)) = self.waiting.front() {
             let is_old = now_ns.saturating_sub(entry.at_ns) > REPLY_WINDOW_NS;
-            if *awaits && !is_old && self.waiting.len() <= REPLY_WINDOW {
+            let is_room = self.waiting.len() <= REPLY_WINDOW && self.waiting_bytes <= WINDOW_BYTES;
+            if *awaits && !is_old && is_room {
                 return Ok(());
             }
             self.write_first()?;
@@ -86,6 +99,7 @@ impl<W: Write> OrderedEntries<W> {
 
     fn write_first(&mut self) -> Result<(), RecordingError> {
         let Some((entry, awaits)) = self.waiting.pop_front() else { return Ok(()) };
+        self.waiting_bytes -= entry.arguments.kept_bytes() as u64;
         let number = self.writer.push_entry(&entry)?;
         if let Some(number) = number.filter(|_| awaits) {
             self.late.insert(self.first, number);

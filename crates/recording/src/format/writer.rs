@@ -155,6 +155,7 @@ impl<W: Write> RecordingWriter<W> {
             self.out.write_all(&number.to_le_bytes())?;
         }
         self.out.write_all(&self.packed)?;
+        self.out.flush()?;
         self.block.clear();
         (self.records, self.before_ns) = (0, 0);
         Ok(())

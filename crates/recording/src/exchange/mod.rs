@@ -1,0 +1,81 @@
+//! Requests and replies of a connection, paired: from the bytes of both directions to commands with their replies.
+//!
+//! Bytes come as a proxy or a capture sees them, cut anywhere. Nothing is held but the command that is being read: replies are
+//! skipped, and values above the limit are hashed as they pass.
+
+mod inline_command;
+mod number;
+pub mod redis;
+mod redis_commands;
+mod redis_replies;
+
+use crate::entry::{Entry, RecordedReply};
+use crate::format::{OrderedEntries, RecordingError};
+use std::io::Write;
+
+/// Reasons for which something that was seen is not in a recording.
+pub mod reason {
+    /// Parts of a connection's bytes are missing, or cannot be understood.
+    pub const GAPS: &str = "gaps in connections";
+    /// What came between a gap and the moment from which the connection is read again.
+    pub const BYTES_AFTER_GAPS: &str = "bytes between a gap and the next idle moment of a connection";
+    /// Connections that carry no commands of clients.
+    pub const REPLICATION: &str = "connections of replicas and of MONITOR";
+    /// Published messages, invalidations and the like.
+    pub const PUSHES: &str = "messages that no command has asked for";
+    /// Errors that a server sends of its own.
+    pub const UNASKED_ERRORS: &str = "errors that no command has asked for";
+}
+
+/// Place that commands and replies go to.
+pub trait ExchangeSink {
+    /// An entry to be filled.
+    fn take_entry(&mut self) -> Entry;
+
+    /// A command was sent; `awaits`: a reply to it is expected. Returns the ticket of its reply.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    fn push_command(&mut self, entry: Entry, awaits: bool) -> Result<u64, RecordingError>;
+
+    /// The reply to the command with this ticket has come.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    fn push_reply(&mut self, ticket: u64, reply: RecordedReply) -> Result<(), RecordingError>;
+
+    /// There will be no reply to the command with this ticket.
+    fn give_up(&mut self, ticket: u64);
+
+    /// Counts what was seen and cannot be recorded.
+    fn leave_out(&mut self, reason: &str, count: u64);
+}
+
+impl<W: Write> ExchangeSink for OrderedEntries<W> {
+    fn take_entry(&mut self) -> Entry {
+        self.take_spare()
+    }
+
+    fn push_command(&mut self, entry: Entry, awaits: bool) -> Result<u64, RecordingError> {
+        OrderedEntries::push_command(self, entry, awaits)
+    }
+
+    fn push_reply(&mut self, ticket: u64, reply: RecordedReply) -> Result<(), RecordingError> {
+        OrderedEntries::push_reply(self, ticket, reply)
+    }
+
+    fn give_up(&mut self, ticket: u64) {
+        OrderedEntries::give_up(self, ticket);
+    }
+
+    fn leave_out(&mut self, reason: &str, count: u64) {
+        self.writer().leave_out(reason, count);
+    }
+}
+
+/// The bytes are not of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+#[cfg(test)]
+mod redis_tests;

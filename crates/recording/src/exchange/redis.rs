@@ -1,0 +1,415 @@
+//! Pairing for Redis and its kin: RESP 2 and 3, inline commands, pipelines, transactions, subscriptions.
+//!
+//! Replies come in the order of their commands. What comes beside them is told apart: messages of RESP 3 by their mark, those of
+//! RESP 2 because a connection that has subscribed gets arrays only as messages.
+
+use super::redis_commands::CommandReader;
+use super::redis_replies::{Frame, FrameRole, ReplyReader};
+use super::{ExchangeSink, reason};
+use crate::entry::{Arguments, Entry, RecordedKind, RecordedReply};
+use crate::format::RecordingError;
+use dyno_db_redis::protocol::resp;
+use dyno_types::command::ReplyKind;
+use std::collections::VecDeque;
+
+/// Time without a byte in either direction after which a connection counts as idle, nanoseconds.
+pub const IDLE_NS: u64 = 20_000_000;
+
+/// Times that one command and its reply have followed each other, after which nothing else can be under way.
+const ALTERNATIONS: u32 = 16;
+
+/// Commands of a connection that wait for replies at most.
+const PENDING: usize = 1 << 20;
+
+/// A connection of a client.
+pub struct RedisExchange {
+    connection: u32,
+    commands: CommandReader,
+    replies: ReplyReader,
+    entry: Entry,
+    pending: VecDeque<Pending>,
+    state: ExchangeState,
+    /// Channels and patterns that RESP 2 is subscribed to, and shards' channels.
+    subscribed: (i64, i64),
+    /// False after CLIENT REPLY OFF.
+    replies_on: bool,
+    /// True after CLIENT REPLY SKIP: the next command gets no reply.
+    skips_next: bool,
+    in_transaction: bool,
+    counts: ExchangeCounts,
+}
+
+/// A command that waits for its reply.
+struct Pending {
+    ticket: u64,
+    at_ns: u64,
+    role: CommandRole,
+    /// Confirmations that are still to come, of a subscription.
+    confirmations: usize,
+}
+
+/// Commands that change how a connection is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CommandRole {
+    Other,
+    /// SUBSCRIBE and its kin.
+    Subscription(&'static str),
+    Reset,
+}
+
+/// Messages about channels.
+const SUBSCRIPTIONS: [&str; 6] =
+    ["subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe"];
+const MESSAGES: [&str; 3] = ["message", "pmessage", "smessage"];
+
+enum ExchangeState {
+    /// Both directions are understood.
+    Paired,
+    /// Bytes are missing: nothing is read before the connection is idle.
+    Lost(AfterGap),
+    /// A replica's, or one of MONITOR: it is of no interest.
+    LeftOut,
+}
+
+/// What was seen since bytes were missing.
+#[derive(Default)]
+struct AfterGap {
+    seen_ns: u64,
+    turn: Turn,
+    /// Exchanges of one command and one reply, without anything else.
+    alternations: u32,
+    /// Messages of RESP 2 were among what came.
+    is_subscribed: bool,
+}
+
+/// Who has sent last.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Turn {
+    #[default]
+    Unknown,
+    /// The client; true if it was one whole command.
+    Client(bool),
+    /// The server; true if the last bytes were an end of line.
+    Server { ends: bool },
+}
+
+#[derive(Default)]
+struct ExchangeCounts {
+    gaps: u64,
+    lost_bytes: u64,
+    left_out: u64,
+    pushes: u64,
+    unasked: u64,
+}
+
+impl RedisExchange {
+    /// A connection with this number. `is_begin`: what comes first are its first bytes; else it is read from its first idle
+    /// moment on. Values longer than `value_limit` are not kept.
+    pub fn new(connection: u32, value_limit: usize, is_begin: bool) -> Self {
+        let state = if is_begin { ExchangeState::Paired } else { ExchangeState::Lost(AfterGap::default()) };
+        RedisExchange {
+            connection,
+            commands: CommandReader::new(value_limit),
+            replies: ReplyReader::default(),
+            entry: Entry::default(),
+            pending: VecDeque::new(),
+            state,
+            subscribed: (0, 0),
+            replies_on: true,
+            skips_next: false,
+            in_transaction: false,
+            counts: ExchangeCounts::default(),
+        }
+    }
+
+    /// Takes bytes of the client's, which came at a time, nanoseconds.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn feed_request(
+        &mut self,
+        at_ns: u64,
+        bytes: &[u8],
+        sink: &mut impl ExchangeSink,
+    ) -> Result<(), RecordingError> {
+        match &mut self.state {
+            ExchangeState::Paired => {}
+            ExchangeState::LeftOut => return Ok(()),
+            ExchangeState::Lost(gap) => {
+                if !gap.is_idle(at_ns, bytes) {
+                    gap.see_request(at_ns, bytes);
+                    self.counts.lost_bytes += bytes.len() as u64;
+                    return Ok(());
+                }
+                let is_subscribed = gap.is_subscribed;
+                self.resume(is_subscribed);
+            }
+        }
+        let mut at = 0;
+        while matches!(self.state, ExchangeState::Paired) {
+            match self.commands.read_command(bytes, &mut at, &mut self.entry.arguments) {
+                Ok(true) => self.take_command(at_ns, sink)?,
+                Ok(false) => break,
+                Err(_) => {
+                    self.lose_track(sink);
+                    self.counts.lost_bytes += (bytes.len() - at) as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of the server's.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn feed_reply(
+        &mut self,
+        at_ns: u64,
+        bytes: &[u8],
+        sink: &mut impl ExchangeSink,
+    ) -> Result<(), RecordingError> {
+        match &mut self.state {
+            ExchangeState::Paired => {}
+            ExchangeState::LeftOut => return Ok(()),
+            ExchangeState::Lost(gap) => {
+                gap.see_reply(at_ns, bytes);
+                self.counts.lost_bytes += bytes.len() as u64;
+                return Ok(());
+            }
+        }
+        let mut at = 0;
+        while matches!(self.state, ExchangeState::Paired) {
+            match self.replies.read_frame(bytes, &mut at) {
+                Ok(Some(frame)) => self.take_frame(at_ns, &frame, sink)?,
+                Ok(None) => break,
+                Err(_) => {
+                    self.lose_track(sink);
+                    self.counts.lost_bytes += (bytes.len() - at) as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes are missing in either direction: the connection is read again from its next idle moment on.
+    pub fn note_gap(&mut self, sink: &mut impl ExchangeSink) {
+        if !matches!(self.state, ExchangeState::LeftOut) {
+            self.lose_track(sink);
+        }
+    }
+
+    /// The connection has ended, or the recording does: hands over its counts.
+    pub fn finish(&mut self, sink: &mut impl ExchangeSink) {
+        self.give_up_all(sink);
+        let counts = std::mem::take(&mut self.counts);
+        sink.leave_out(reason::GAPS, counts.gaps);
+        sink.leave_out(reason::BYTES_AFTER_GAPS, counts.lost_bytes);
+        sink.leave_out(reason::REPLICATION, counts.left_out);
+        sink.leave_out(reason::PUSHES, counts.pushes);
+        sink.leave_out(reason::UNASKED_ERRORS, counts.unasked);
+    }
+
+    /// Returns whether everything that came was understood, and no reply is awaited.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, ExchangeState::Paired)
+            && self.pending.is_empty()
+            && self.commands.is_between_commands()
+            && self.replies.is_between_replies()
+    }
+
+    fn resume(&mut self, is_subscribed: bool) {
+        self.commands.reset();
+        self.replies.reset();
+        self.entry.arguments.clear();
+        self.subscribed = (i64::from(is_subscribed), 0);
+        (self.replies_on, self.skips_next, self.in_transaction) = (true, false, false);
+        self.state = ExchangeState::Paired;
+    }
+
+    fn give_up_all(&mut self, sink: &mut impl ExchangeSink) {
+        self.pending.drain(..).for_each(|waits| sink.give_up(waits.ticket));
+    }
+
+    fn lose_track(&mut self, sink: &mut impl ExchangeSink) {
+        self.give_up_all(sink);
+        self.counts.gaps += u64::from(matches!(self.state, ExchangeState::Paired));
+        self.state =
+            ExchangeState::Lost(AfterGap { is_subscribed: self.subscribed != (0, 0), ..AfterGap::default() });
+    }
+
+    fn take_command(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        let words = &self.entry.arguments;
+        if is_replication(words) && !self.in_transaction {
+            self.give_up_all(sink);
+            self.counts.left_out += 1;
+            self.state = ExchangeState::LeftOut;
+            return Ok(());
+        }
+        let role = command_role(words);
+        let confirmations = words.count().saturating_sub(1).max(1);
+        let mut awaits = self.replies_on && !std::mem::take(&mut self.skips_next);
+        self.in_transaction = match self.in_transaction {
+            false => words.is_named("MULTI"),
+            true => !["EXEC", "DISCARD", "RESET"].iter().any(|name| words.is_named(name)),
+        };
+        if !self.in_transaction && words.count() == 3 && words.is_named("CLIENT") {
+            let is = |number: usize, text: &str| words.word(number).eq_ignore_ascii_case(text.as_bytes());
+            match is(1, "REPLY") {
+                true if is(2, "OFF") => (self.replies_on, awaits) = (false, false),
+                true if is(2, "ON") => (self.replies_on, awaits) = (true, true),
+                true if is(2, "SKIP") => (self.skips_next, awaits) = (self.replies_on, false),
+                _ => {}
+            }
+        }
+        if self.pending.len() >= PENDING {
+            self.lose_track(sink);
+            return Ok(());
+        }
+        let mut entry = std::mem::replace(&mut self.entry, sink.take_entry());
+        self.entry.arguments.clear();
+        (entry.at_ns, entry.connection) = (at_ns, self.connection);
+        (entry.overlaps, entry.implied, entry.reply) = (!self.pending.is_empty(), false, None);
+        let ticket = sink.push_command(entry, awaits)?;
+        if awaits {
+            self.pending.push_back(Pending { ticket, at_ns, role, confirmations });
+        } else if role == CommandRole::Reset {
+            self.reset_connection();
+        }
+        Ok(())
+    }
+
+    fn reset_connection(&mut self) {
+        self.subscribed = (0, 0);
+        (self.replies_on, self.skips_next) = (true, false);
+    }
+
+    fn take_frame(
+        &mut self,
+        at_ns: u64,
+        frame: &Frame,
+        sink: &mut impl ExchangeSink,
+    ) -> Result<(), RecordingError> {
+        let front = self.pending.front_mut();
+        let subscribes = front.as_ref().is_some_and(|front| front.role != CommandRole::Other);
+        let is_array = frame.kind == RecordedKind::Reply(ReplyKind::Array);
+        let is_push = frame.role == FrameRole::Push;
+        if is_push || is_array && (subscribes || self.subscribed != (0, 0)) {
+            let is = |name: &&str| frame.first_text() == name.as_bytes();
+            let confirms = SUBSCRIPTIONS.iter().find(|name| is(name));
+            if let Some(name) = confirms {
+                if !is_push {
+                    let of_shards = name.starts_with('s') && *name != "subscribe";
+                    let count = if of_shards { &mut self.subscribed.1 } else { &mut self.subscribed.0 };
+                    *count = frame.number;
+                }
+                if let Some(front) = front.filter(|front| front.role == CommandRole::Subscription(name)) {
+                    front.confirmations -= 1;
+                    if front.confirmations > 0 {
+                        return Ok(());
+                    }
+                    return self.pair(at_ns, frame, sink);
+                }
+            }
+            if confirms.is_some() || is_push || MESSAGES.iter().any(|name| is(&name)) {
+                self.counts.pushes += 1;
+                return Ok(());
+            }
+        }
+        if self.pending.is_empty() {
+            if frame.kind == RecordedKind::Error {
+                self.counts.unasked += 1;
+            } else if is_array && MESSAGES.iter().any(|name| frame.first_text() == name.as_bytes()) {
+                // It had subscribed before it was seen.
+                self.subscribed.0 = 1;
+                self.counts.pushes += 1;
+            } else {
+                self.lose_track(sink);
+            }
+            return Ok(());
+        }
+        self.pair(at_ns, frame, sink)
+    }
+
+    fn pair(
+        &mut self,
+        at_ns: u64,
+        frame: &Frame,
+        sink: &mut impl ExchangeSink,
+    ) -> Result<(), RecordingError> {
+        let Some(waits) = self.pending.pop_front() else { return Ok(()) };
+        let is_error = frame.kind == RecordedKind::Error;
+        if waits.role == CommandRole::Reset && !is_error {
+            self.reset_connection();
+        }
+        let reply = RecordedReply {
+            kind: frame.kind,
+            size: frame.size,
+            error: if is_error { frame.error_class() } else { String::new() },
+            after_ns: Some(at_ns.saturating_sub(waits.at_ns)),
+        };
+        sink.push_reply(waits.ticket, reply)
+    }
+}
+
+impl AfterGap {
+    /// Returns whether a client that sends `bytes` now begins with a command after everything before it was answered.
+    fn is_idle(&self, now_ns: u64, bytes: &[u8]) -> bool {
+        let is_answered = matches!(self.turn, Turn::Server { ends: true });
+        let is_quiet = now_ns.saturating_sub(self.seen_ns) >= IDLE_NS || self.alternations >= ALTERNATIONS;
+        is_answered && is_quiet && is_command_head(bytes)
+    }
+
+    fn see_request(&mut self, at_ns: u64, bytes: &[u8]) {
+        let follows = match self.turn {
+            Turn::Server { ends } => ends,
+            // The first one of all.
+            Turn::Unknown => true,
+            Turn::Client(_) => false,
+        };
+        let is_one = follows && is_command_head(bytes) && resp::skip_reply(bytes, 0) == Ok(Some(bytes.len()));
+        if !is_one {
+            self.alternations = 0;
+        }
+        (self.turn, self.seen_ns) = (Turn::Client(is_one), at_ns);
+    }
+
+    fn see_reply(&mut self, at_ns: u64, bytes: &[u8]) {
+        let ends = bytes.ends_with(b"\r\n");
+        if let Turn::Client(is_one) = self.turn {
+            let begins = bytes.first().is_some_and(|mark| b"+-:$*_,#(!=%~>|".contains(mark));
+            self.alternations = if is_one && begins { self.alternations + 1 } else { 0 };
+        }
+        self.turn = Turn::Server { ends };
+        self.is_subscribed |=
+            [&b"*3\r\n$7\r\nmessage\r\n"[..], b"*4\r\n$8\r\npmessage\r\n", b"*3\r\n$8\r\nsmessage\r\n"]
+                .iter()
+                .any(|head| bytes.starts_with(head));
+        self.seen_ns = at_ns;
+    }
+}
+
+/// Returns whether bytes begin as a command of RESP does: `*3`, then `$`.
+pub fn is_command_head(bytes: &[u8]) -> bool {
+    let Some(rest) = bytes.strip_prefix(b"*") else { return false };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let follows = |expected: &[u8]| rest[digits..].iter().zip(expected).all(|(byte, wanted)| byte == wanted);
+    (1..=8).contains(&digits) && rest[0] != b'0' && follows(b"\r\n$")
+}
+
+/// Commands after which a connection is a replica's, or shows all commands.
+fn is_replication(words: &Arguments) -> bool {
+    ["SYNC", "PSYNC", "REPLCONF", "MONITOR"].iter().any(|name| words.is_named(name))
+}
+
+fn command_role(words: &Arguments) -> CommandRole {
+    let name = if words.is_empty() { &[] } else { words.word(0) };
+    if !(5..=12).contains(&name.len()) {
+        return CommandRole::Other;
+    }
+    if name.eq_ignore_ascii_case(b"RESET") {
+        return CommandRole::Reset;
+    }
+    let found = SUBSCRIPTIONS.iter().find(|one| name.eq_ignore_ascii_case(one.as_bytes()));
+    found.map_or(CommandRole::Other, |name| CommandRole::Subscription(name))
+}
