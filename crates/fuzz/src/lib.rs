@@ -5,6 +5,7 @@
 
 mod files;
 mod fuzz_entry;
+mod traffic;
 mod wire;
 
 pub use files::{
@@ -14,6 +15,7 @@ pub use files::{
 pub use fuzz_entry::{
     command_lines, dns_answer, http_answer, manifests, promql, rates, relay_frames, threshold, uri,
 };
+pub use traffic::{capture, redis_exchange};
 pub use wire::{
     bson, host_frame, memcached, mongodb, prometheus, redis_facts, redis_replies, resp, scram, totals,
     worker_frame,
@@ -23,7 +25,7 @@ pub use wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 32] = [
+pub const TARGETS: [Target; 34] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("memcached", memcached),
@@ -56,4 +58,6 @@ pub const TARGETS: [Target; 32] = [
     ("promql", promql),
     ("rates", rates),
     ("command_lines", command_lines),
+    ("redis_exchange", redis_exchange),
+    ("capture", capture),
 ];

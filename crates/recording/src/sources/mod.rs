@@ -1,6 +1,7 @@
 //! What recordings are made of: files of other programs, captures, and traffic through a proxy.
 
 pub mod aof;
+pub mod capture;
 pub mod monitor;
 
 use crate::format::{RecordingError, RecordingHeader, RecordingWriter};

@@ -1,0 +1,73 @@
+//! Traffic of other programs, as recordings see it.
+
+use dyno_recording::exchange::ExchangeSink;
+use dyno_recording::exchange::redis::{IDLE_NS, RedisExchange};
+use dyno_recording::sources::NewRecording;
+use dyno_recording::sources::capture::{CaptureOptions, record_capture};
+use dyno_recording::{Entry, RecordedReply, RecordingError, RecordingHeader, RecordingWriter};
+use std::io::{Cursor, Read};
+
+/// Checks that each reply goes to one command that awaits it.
+#[derive(Default)]
+struct Checked {
+    /// Of each command: true while its reply may come.
+    awaits: Vec<bool>,
+    left_out: u64,
+}
+
+impl ExchangeSink for Checked {
+    fn take_entry(&mut self) -> Entry {
+        Entry::default()
+    }
+
+    fn push_command(&mut self, entry: Entry, awaits: bool) -> Result<u64, RecordingError> {
+        assert!(!entry.arguments.is_empty() && entry.reply.is_none());
+        self.awaits.push(awaits);
+        Ok(self.awaits.len() as u64 - 1)
+    }
+
+    fn push_reply(&mut self, ticket: u64, _reply: RecordedReply) -> Result<(), RecordingError> {
+        assert!(std::mem::take(&mut self.awaits[ticket as usize]), "a second reply");
+        Ok(())
+    }
+
+    fn give_up(&mut self, ticket: u64) {
+        assert!(std::mem::take(&mut self.awaits[ticket as usize]), "it was not awaited");
+    }
+
+    fn leave_out(&mut self, _reason: &str, count: u64) {
+        self.left_out += count;
+    }
+}
+
+/// Requests and replies of a connection: pieces of at most 63 bytes, each behind a byte of its length, its direction (64) and
+/// whether nothing came before it for a while (128).
+pub fn redis_exchange(data: &[u8]) {
+    let Some((first, mut rest)) = data.split_first() else { return };
+    let mut sink = Checked::default();
+    let mut exchange = RedisExchange::new(0, usize::from(first >> 1), first & 1 == 0);
+    let mut now_ns = 0;
+    while let Some((head, after)) = rest.split_first() {
+        let (piece, behind) = after.split_at(usize::from(head & 63).min(after.len()));
+        now_ns += if head & 128 == 0 { 1_000 } else { IDLE_NS };
+        let fed = if head & 64 == 0 {
+            exchange.feed_request(now_ns, piece, &mut sink)
+        } else {
+            exchange.feed_reply(now_ns, piece, &mut sink)
+        };
+        fed.expect("the sink takes everything");
+        rest = behind;
+    }
+    exchange.finish(&mut sink);
+    assert!(!sink.awaits.contains(&true), "every command has its reply, or none is awaited");
+}
+
+/// Captures of network traffic.
+pub fn capture(data: &[u8]) {
+    let input: Box<dyn Read + Send> = Box::new(Cursor::new(data.to_vec()));
+    let begin = |header: &RecordingHeader| RecordingWriter::new(Vec::new(), header);
+    let mut new = NewRecording::new(64, begin);
+    if let Ok(totals) = record_capture(vec![input], &mut new, &CaptureOptions::default()) {
+        assert!(totals.commands > 0 && totals.replies <= totals.commands);
+    }
+}
