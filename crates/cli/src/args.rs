@@ -40,8 +40,8 @@ pub enum CliCommand {
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(crate::report::ReportArgs),
-    /// Make a recording of traffic: from the output of MONITOR, an append-only file or a capture
-    Record(RecordArgs),
+    /// Make a recording of traffic: of a capture, the output of MONITOR or an append-only file, or as a proxy before the server
+    Record(Box<RecordArgs>),
     /// Send recorded traffic once more, and compare the replies with those of then
     Replay(Box<ReplayArgs>),
     /// Make a workload that behaves like a recording, and says how well it fits

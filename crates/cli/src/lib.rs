@@ -20,6 +20,8 @@ mod merge;
 mod options;
 mod price;
 mod record;
+mod record_proxy;
+mod record_totals;
 mod report;
 mod run;
 mod sample;

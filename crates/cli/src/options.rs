@@ -35,14 +35,16 @@ pub enum SourceKind {
     Monitor,
     /// Append-only file of Redis, with its timestamps (aof-timestamp-enabled yes)
     Aof,
+    /// Network traffic as tcpdump -w and Wireshark write it (pcap, pcapng)
+    Capture,
 }
 
 /// `dyno record`.
 #[derive(Clone, Debug, Args)]
 pub struct RecordArgs {
-    /// The file, or - for standard input
-    #[arg(value_name = "FILE")]
-    pub source: PathBuf,
+    /// The file, or - for standard input; several captures are merged by their times
+    #[arg(value_name = "FILE", required_unless_present = "listen", conflicts_with = "listen")]
+    pub sources: Vec<PathBuf>,
     /// The recording; it must not be there
     #[arg(short, long, value_name = "FILE", default_value = "traffic.dyno")]
     pub out: PathBuf,
@@ -52,6 +54,56 @@ pub struct RecordArgs {
     /// Values longer than this are kept as length, hash and compressibility; default: 64KiB
     #[arg(long, value_name = "BYTES")]
     pub value_limit: Option<String>,
+    /// Ports of the servers in a capture; default: those to which commands go
+    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    pub port: Vec<u16>,
+    /// Where a capture was made; default: unknown
+    #[arg(long, value_enum, value_name = "PLACE")]
+    pub point: Option<CapturePoint>,
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+}
+
+/// Place at which packets were captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CapturePoint {
+    /// On the server's host
+    Server,
+    /// On the client's host
+    Client,
+}
+
+/// Options of the proxy.
+#[derive(Clone, Debug, Args)]
+pub struct ProxyArgs {
+    /// Record as a proxy: address to which clients connect instead of the server's; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", requires = "to", help_heading = "Proxy")]
+    pub listen: Option<String>,
+    /// Server behind the proxy, as redis://, rediss:// or unix://; clients log in through the proxy themselves, a login in this
+    /// URI is only used to look at the server before
+    #[arg(long, value_name = "URI", requires = "listen", help_heading = "Proxy")]
+    pub to: Option<String>,
+    /// Take the password of --to from env:NAME, file:PATH (its first line) or a prompt
+    #[arg(long, value_name = "FROM", requires = "listen", help_heading = "Proxy")]
+    pub password_from: Option<dyno_frontend::secret::PasswordFrom>,
+    /// Certificate chain (PEM) that is shown to clients: they connect by TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "listen", help_heading = "Proxy")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Proxy")]
+    pub tls_key: Option<PathBuf>,
+    /// Authorities (PEM) of the certificates that clients have to show
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Proxy")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Clients at the same time; further ones are closed and counted
+    #[arg(long, value_name = "N", default_value = "1000", help_heading = "Proxy")]
+    pub connections: usize,
+    /// End after this time; default: until interrupted
+    #[arg(long, value_name = "DURATION", requires = "listen", help_heading = "Proxy")]
+    pub duration: Option<String>,
+    /// Relay without recording: what recording costs is the difference
+    #[arg(long, requires = "listen", help_heading = "Proxy")]
+    pub relay_only: bool,
 }
 
 /// `dyno replay`.

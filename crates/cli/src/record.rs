@@ -1,6 +1,8 @@
 //! `dyno record` and `dyno replay`: traffic as it was, kept and sent once more.
 
-use crate::options::{LearnArgs, RecordArgs, ReplayArgs, SourceKind};
+use crate::options::{CapturePoint, LearnArgs, RecordArgs, ReplayArgs, SourceKind};
+use crate::record_proxy::record_proxy;
+use crate::record_totals::tell;
 use dyno_config::tree::{Node, Origin, Value};
 use dyno_config::values::Bytes;
 use dyno_frontend::exit::{Exit, Failure};
@@ -8,10 +10,10 @@ use dyno_frontend::terminal;
 use dyno_recording::entry::VALUE_LIMIT;
 use dyno_recording::learn::learn_file;
 use dyno_recording::sources::aof::{is_aof, record_aof};
+use dyno_recording::sources::capture::{CaptureOptions, is_capture, record_capture};
 use dyno_recording::sources::monitor::{is_monitor_line, record_monitor};
 use dyno_recording::sources::{NewRecording, SourceError};
-use dyno_recording::{RecordingError, RecordingHeader, RecordingTotals, RecordingWriter};
-use dyno_types::units::Thousands;
+use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingWriter};
 use std::cell::RefCell;
 use std::fs::{File, remove_file};
 use std::io::{BufRead, BufReader, Read, Write, stdin};
@@ -63,21 +65,40 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
             usize::try_from(bytes.0).unwrap_or(usize::MAX)
         }
     };
-    let source = args.source.display();
-    let cannot = |why: &dyn std::fmt::Display| Failure::usage(format!("{source}: {why}"));
-    if args.out.exists() {
+    if args.out.exists() && !args.proxy.relay_only {
         return Err(Failure::usage(format!("--out: {}: it is there already", args.out.display())));
     }
-    let file: Box<dyn Read> = match args.source.to_str() {
-        Some("-") => Box::new(stdin().lock()),
-        _ => Box::new(File::open(&args.source).map_err(|why| cannot(&why))?),
-    };
-    let mut input = BufReader::with_capacity(LOOKED_AT, file);
-    let head = input.fill_buf().map_err(|why| cannot(&why))?;
-    let Some(kind) = args.kind.or_else(|| kind_of(head)) else {
-        let words = "expected the output of redis-cli MONITOR or an append-only file of Redis; --kind names what it is";
+    if args.proxy.listen.is_some() {
+        return record_proxy(&args.proxy, &args.out, limit);
+    }
+    let names: Vec<String> = args.sources.iter().map(|path| path.display().to_string()).collect();
+    let names = names.join(", ");
+    let cannot = |why: &dyn std::fmt::Display| Failure::usage(format!("{names}: {why}"));
+    let mut inputs = Vec::new();
+    let mut kinds = Vec::new();
+    for path in &args.sources {
+        let of_file = |why: std::io::Error| Failure::usage(format!("{}: {why}", path.display()));
+        let file: Box<dyn Read + Send> = match path.to_str() {
+            Some("-") => Box::new(stdin()),
+            _ => Box::new(File::open(path).map_err(of_file)?),
+        };
+        let mut input = BufReader::with_capacity(LOOKED_AT, file);
+        kinds.push(args.kind.or_else(|| kind_of(input.fill_buf().ok()?)));
+        inputs.push(input);
+    }
+    let known =
+        kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
+    let Some(kind) = known else {
+        let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR or an append-only file of Redis; --kind \
+                     names what it is";
         return Err(cannot(&words));
     };
+    if kind != SourceKind::Capture && inputs.len() > 1 {
+        return Err(cannot(&"only captures are merged: record one file at a time"));
+    }
+    if kind != SourceKind::Capture && (!args.port.is_empty() || args.point.is_some()) {
+        return Err(cannot(&"--port and --point are for captures"));
+    }
     let made = RefCell::new(None);
     let recorded = {
         let begin = |header: &RecordingHeader| {
@@ -86,8 +107,13 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
         };
         let mut new = NewRecording::new(limit, begin);
         match kind {
-            SourceKind::Monitor => record_monitor(&mut input, &mut new),
-            SourceKind::Aof => record_aof(&mut input, &mut new),
+            SourceKind::Monitor => record_monitor(&mut inputs[0], &mut new),
+            SourceKind::Aof => record_aof(&mut inputs[0], &mut new),
+            SourceKind::Capture => {
+                let options = CaptureOptions { ports: args.port.clone(), point: args.point.map(point_of) };
+                let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn Read + Send>);
+                record_capture(inputs.collect(), &mut new, &options)
+            }
         }
     };
     let totals = match recorded {
@@ -110,38 +136,21 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+fn point_of(place: CapturePoint) -> RecordingPoint {
+    match place {
+        CapturePoint::Server => RecordingPoint::Server,
+        CapturePoint::Client => RecordingPoint::Client,
+    }
+}
+
 /// Kind of a file by its first bytes.
 fn kind_of(head: &[u8]) -> Option<SourceKind> {
+    if is_capture(head) {
+        return Some(SourceKind::Capture);
+    }
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     if lines.any(is_monitor_line) {
         return Some(SourceKind::Monitor);
     }
     is_aof(head).then_some(SourceKind::Aof)
-}
-
-/// Says what was recorded.
-pub fn tell(out: &Path, header: Option<&RecordingHeader>, totals: &RecordingTotals) {
-    let size = std::fs::metadata(out).map_or(0, |facts| facts.len());
-    terminal::line(&format!(
-        "{}: {} commands of {} connections in {:.1} s, {} bytes",
-        out.display(),
-        Thousands(totals.commands),
-        Thousands(totals.connections),
-        totals.length_ns as f64 / 1e9,
-        Thousands(size)
-    ));
-    let mut names: Vec<(&String, &u64)> = totals.by_name.iter().collect();
-    names.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
-    let shown: Vec<String> =
-        names.iter().take(8).map(|(name, count)| format!("{name} {}", Thousands(**count))).collect();
-    let more = names.len().saturating_sub(8);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    terminal::line(&format!("{}{more}", shown.join(", ")));
-    for (reason, count) in &totals.left_out {
-        terminal::note(&format!("left out: {} {reason}", Thousands(*count)));
-    }
-    if let Some(header) = header.filter(|header| !header.lacks.is_empty()) {
-        let lacks: Vec<&str> = header.lacks.iter().map(|lack| lack.lack_words()).collect();
-        terminal::note(&format!("its source ({}) does not tell {}", header.source, lacks.join(", ")));
-    }
 }

@@ -1,6 +1,6 @@
 //! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
 
-use crate::protocol::resp::RespReply;
+use crate::protocol::resp::{self, RespReply};
 use crate::protocol::{ClusterTopology, ReadFrom, RedisDriver, RedisFacts, RedisOptions};
 use crate::{client, copies};
 use dyno_db::command_target::CommandTarget;
@@ -15,6 +15,7 @@ use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::address::Address;
+use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Content, Endpoint, Outcome, Refused, Verb};
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
@@ -63,6 +64,43 @@ pub fn read_configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option
         }
     }
     all.try_into().ok()
+}
+
+/// How a server works, as it tells itself: `standalone`, `cluster` or `sentinel`; `None` where it does not tell before a login.
+/// Beside it the address that has answered.
+///
+/// # Errors
+/// No address answers, or what answers is something else.
+pub fn ask_mode(options: &RedisOptions, stop: Stop<'_>) -> Result<(Endpoint, Option<String>), TargetError> {
+    let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+    first_that_answers(&options.addresses, stop, |endpoint| {
+        let mut questions = Vec::new();
+        if let Some(password) = &options.password {
+            let user = options.user.as_deref().unwrap_or("default");
+            resp::put_command(&mut questions, &[b"AUTH", user.as_bytes(), password.as_bytes()]);
+        }
+        resp::put_command(&mut questions, &[b"INFO", b"server"]);
+        let mut expected = 1 + usize::from(options.password.is_some());
+        let mut mode = None;
+        let mut take = |received: &mut Vec<u8>, _: &mut Vec<u8>| loop {
+            match resp::read_reply(received, ANSWER_BYTES) {
+                Ok(Some((reply, length))) => {
+                    received.drain(..length);
+                    expected -= 1;
+                    if expected == 0 {
+                        let text = reply.as_text();
+                        let found = text.lines().find_map(|line| line.strip_prefix("redis_mode:"));
+                        mode = found.map(|mode| mode.trim().to_owned());
+                        return ReadStatus::Done;
+                    }
+                }
+                Ok(None) => return ReadStatus::Need,
+                Err(error) => return ReadStatus::Refused(error.to_string()),
+            }
+        };
+        open_conversation(&REDIS, (tls.as_ref(), stop), endpoint, questions, &mut take)?;
+        Ok((endpoint.clone(), mode))
+    })
 }
 
 /// A target with these options.

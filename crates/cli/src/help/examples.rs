@@ -15,6 +15,8 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "monitor.txt -o traffic.dyno",
             "appendonly.aof.1.incr.aof -o writes.dyno",
+            "traffic.pcap -o traffic.dyno",
+            "--listen 127.0.0.1:6380 --to redis://127.0.0.1:6379 --duration 10m",
             "- -o traffic.dyno < monitor.txt",
         ],
     ),

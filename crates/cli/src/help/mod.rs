@@ -12,6 +12,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
         "Measure",
         &[
             ("run", "Measure a target, or carry out an experiment"),
+            ("record", "Record the traffic of your own applications"),
             ("top", "Watch a server alone, one line a second"),
             ("clean", "Remove what runs have loaded into a database"),
             ("selftest", "Check the engine against queueing theory"),

@@ -24,7 +24,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
     ("db-mongodb", &["types", "workload", "monitor", "engine", "config", "localhost", "db"]),
     ("db-memcached", &["types", "workload", "monitor", "engine", "config", "localhost", "db"]),
     ("db-embedded", &["types", "engine", "db"]),
-    ("recording", &["types", "workload", "db-redis", "db-mongodb", "db-memcached"]),
+    ("recording", &["types", "workload", "engine", "db-redis", "db-mongodb", "db-memcached"]),
     (
         "databases",
         &[

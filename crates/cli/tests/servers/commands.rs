@@ -375,10 +375,7 @@ commands:
         assert!((1.0..2e6).contains(&most), "{delivery}");
         assert!(!metrics.iter().any(|one| one["name"] == "all.delivery"), "no stamp is looked for");
         // The subscriptions are in no total, and their end is no failure.
-        assert_eq!(
-            arrivals(phase(&summary, "measure")),
-            ended(&summary, "ping", "ok")
-        );
+        assert_eq!(arrivals(phase(&summary, "measure")), ended(&summary, "ping", "ok"));
         assert!(!stderr(&output).contains("beside the mix"), "{}", stderr(&output));
         std::fs::remove_dir_all(dyno.path("d")).unwrap();
     }

@@ -49,6 +49,8 @@ mod prove_secure;
 mod pty;
 mod push;
 mod rates;
+mod record_capture;
+mod record_proxy;
 mod records_of_runs;
 mod redis_tools;
 mod replay;

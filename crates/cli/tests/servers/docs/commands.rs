@@ -187,11 +187,38 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
             "docs/reading-results.md",
             vec![here(SEEDED).more("--out one").load().prepares(), here("report one -v")],
         ),
+        ("docs/recording.md", recording()),
         ("docs/redis.md", redis()),
         ("docs/report.md", report()),
         ("docs/sysbench-mongodb.md", sysbench()),
         ("docs/wsf.md", wsf()),
         ("docs/ycsb.md", ycsb()),
+    ]
+}
+
+fn recording() -> Vec<Row> {
+    let (capture, proxy) = ("record_capture.rs", "record_proxy.rs");
+    vec![
+        there(
+            "record traffic.pcap --point server -o traffic.dyno",
+            capture,
+            "counts_of_a_capture_are_those_of_the_server",
+        ),
+        there(
+            "record --listen 127.0.0.1:6380 --to redis://127.0.0.1:6379 --duration 10m -o traffic.dyno",
+            proxy,
+            "counts_of_a_proxy_are_those_of_the_server",
+        ),
+        there(
+            "record --listen 127.0.0.1:6380 --to 'rediss://cache.example:6379?ca=ca.pem'",
+            proxy,
+            "tls_is_possible_on_either_side",
+        ),
+        there(
+            "record --listen 0.0.0.0:6380 --to redis://127.0.0.1:6379 --tls-cert server.pem --tls-key server.key",
+            proxy,
+            "tls_is_possible_on_either_side",
+        ),
     ]
 }
 

@@ -1,0 +1,127 @@
+//! `dyno record --listen ... --to ...`: records what clients and a server say to each other.
+
+use crate::options::ProxyArgs;
+use crate::record_totals::tell;
+use dyno_db_redis::protocol::RedisOptions;
+use dyno_db_redis::target::ask_mode;
+use dyno_engine::files::raise_file_limit;
+use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::{secret, signals, terminal};
+use dyno_recording::proxy::{
+    ListenerTls, ProxyError, ProxySettings, ProxyTotals, StreamTls, proxy_header, run_proxy,
+};
+use dyno_recording::{RecordingError, RecordingWriter};
+use dyno_types::units::{Thousands, parse_duration_ns};
+use signal_hook::iterator::Signals;
+use std::fs::File;
+use std::io::BufWriter;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longest value that can be kept, bytes: a command holds so much at most.
+const VALUE_LIMIT: usize = 64 << 20;
+
+/// Relays and records until interrupted, or for the time that is asked for.
+pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: usize) -> Result<Exit, Failure> {
+    let (Some(listen), Some(to)) = (&args.listen, &args.to) else {
+        return Err(Failure::usage("a proxy needs --listen HOST:PORT and --to URI"));
+    };
+    let named = |option: &str, why: &dyn std::fmt::Display| Failure::usage(format!("{option}: {why}"));
+    if value_limit > VALUE_LIMIT {
+        return Err(named("--value-limit", &"above 64 MiB, which a command holds at most"));
+    }
+    let duration = args.duration.as_ref().map(|text| parse_duration_ns(text, 1_000_000_000)).transpose();
+    let duration = duration.map_err(|why| named("--duration", &why))?.map(Duration::from_nanos);
+    let scheme = to.split(':').next().unwrap_or_default();
+    if !["redis", "rediss", "unix"].contains(&scheme) {
+        let words = format!("a proxy records redis://, rediss:// and unix://, not {scheme}:");
+        return Err(named("--to", &words));
+    }
+    let options = RedisOptions::from_uri(&secret::uri(to, args.password_from.as_ref())?)?;
+    let clients = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(cert, key)| ListenerTls {
+        cert,
+        key,
+        client_ca: args.tls_client_ca.clone(),
+    });
+    let tls = StreamTls::load(clients.as_ref(), options.tls.as_ref())?;
+    // A client and its connection to the server.
+    raise_file_limit(2 * args.connections)?;
+    // Signals are taken before a client is.
+    let mut asked = Signals::new(signals::wanted())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, first) = (stop.clone(), stop.clone());
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        for _ in asked.forever() {
+            if stopped.swap(true, Ordering::Relaxed) {
+                std::process::exit(i32::from(Exit::Interrupted as u8));
+            }
+        }
+    })?;
+    let (server, mode) = ask_mode(&options, &|| first.load(Ordering::Relaxed))?;
+    if options.cluster || mode.as_deref() == Some("cluster") {
+        return Err(named(
+            "--to",
+            &"the server is a node of a cluster, which tells clients the addresses of its nodes: they would walk past the \
+              proxy. Capture the nodes' traffic with tcpdump instead, and record the captures",
+        ));
+    }
+    if mode.as_deref() == Some("sentinel") {
+        let words = "it is a sentinel, which tells clients the address of the primary: name the primary";
+        return Err(named("--to", &words));
+    }
+    let bind = |why: std::io::Error| named(&format!("--listen {listen}"), &why);
+    let address = listen.to_socket_addrs().map_err(bind)?.next();
+    let address = address.ok_or_else(|| named("--listen", &"the name has no address"))?;
+    let listener = TcpListener::bind(address).map_err(bind)?;
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() && args.tls_client_ca.is_none() {
+        terminal::warn(&format!("--listen {listen}: others can reach the server through this address"));
+    }
+    let writer = if args.relay_only { None } else { Some(create_recording(out, value_limit)?) };
+    let by_tls = if clients.is_some() { ", by TLS" } else { "" };
+    let what = if args.relay_only { "relays (nothing is recorded)" } else { "records" };
+    terminal::note(&format!("{what}: clients of {address}{by_tls} reach {server}; Ctrl-C ends it"));
+    let settings = ProxySettings { to: server, tls, connections: args.connections, duration, value_limit };
+    let ended = run_proxy(listener, &settings, writer, &stop);
+    let totals = ended.map_err(|error| match error {
+        ProxyError::Recording(why) => Failure::internal(format!(
+            "{}: {why}; what was written before can be read, and clients were disconnected",
+            out.display()
+        )),
+        other => Failure::internal(other),
+    })?;
+    show_totals(out, &totals);
+    Ok(Exit::Ok)
+}
+
+fn create_recording(path: &Path, value_limit: usize) -> Result<RecordingWriter<BufWriter<File>>, Failure> {
+    RecordingWriter::create_file(path, &proxy_header(value_limit)).map_err(|why| {
+        let text = format!("--out {}: {why}", path.display());
+        match why {
+            RecordingError::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                Failure::internal(text)
+            }
+            _ => Failure::usage(text),
+        }
+    })
+}
+
+fn show_totals(out: &Path, totals: &ProxyTotals) {
+    let Some(recording) = &totals.recording else {
+        terminal::line(&format!("relayed {} connections", Thousands(totals.accepted)));
+        return;
+    };
+    tell(out, None, recording);
+    if recording.commands == 0 {
+        terminal::warn("no command has passed: do the clients connect to the proxy's address?");
+    }
+    if totals.redirections > 0 {
+        let count = Thousands(totals.redirections);
+        terminal::warn(&format!(
+            "{count} replies sent clients to other nodes of a cluster (MOVED, ASK): what they said there is not recorded"
+        ));
+    }
+}
