@@ -17,7 +17,6 @@ use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingW
 use std::cell::RefCell;
 use std::fs::{File, remove_file};
 use std::io::{BufRead, BufReader, Read, Write, stdin};
-use std::path::Path;
 
 /// Bytes by which the kind of a file is told.
 const LOOKED_AT: usize = 1 << 16;

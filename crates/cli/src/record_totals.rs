@@ -22,7 +22,9 @@ pub fn tell(out: &Path, header: Option<&RecordingHeader>, totals: &RecordingTota
         names.iter().take(8).map(|(name, count)| format!("{name} {}", Thousands(**count))).collect();
     let more = names.len().saturating_sub(8);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    terminal::line(&format!("{}{more}", shown.join(", ")));
+    if !shown.is_empty() {
+        terminal::line(&format!("{}{more}", shown.join(", ")));
+    }
     for (reason, count) in &totals.left_out {
         terminal::note(&format!("left out: {} {reason}", Thousands(*count)));
     }

@@ -5,9 +5,9 @@
 //! file -> RecordingReader -> Entry --replay--> a workload of the engine
 //! ```
 //!
-//! `entry` is one command, `format` the file, `sources` what recordings are made of, `exchange` pairs requests and replies, `proxy`
-//! records what it relays, `replay` is a recording as a workload, `learn` a workload that behaves like one, `credentials` what never
-//! enters one.
+//! `entry` is one command, `format` the file, `sources` what recordings are made of, `exchange` pairs requests and replies,
+//! `proxy` records what it relays, `replay` is a recording as a workload, `learn` a workload that behaves like one, `credentials`
+//! what never enters one.
 
 pub mod credentials;
 pub mod entry;

@@ -452,7 +452,7 @@ mod tests {
         assert_eq!((found.connections, (found.rate - 750.0).abs() < 1.0), (3, true));
         let has = |part: &str| assert!(found.text.contains(part), "{part}\n{}", found.text);
         has(
-            "seed: 7\nkeys:\n  k0: { count: 500, format: \"user:%{n}\" }\nload:\n  - { for: k0, command: [\"SET\", { $key: k0 }, ",
+            "seed: 7\nkeys:\n  k0: { count: 500, format: \"user:%{n}\" }\nload:\n  - { for: k0, command: [\"SET\", ",
         );
         has("  - { once: true, command: [\"ZADD\", \"board\", { $long: [1, 7997] }, \"u%{long:0-96}\"] }\n");
         has("  get: { weight: 2000, miss: ok, command: [\"GET\", { $key: k0 }] }\n");

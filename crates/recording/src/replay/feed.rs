@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of commands that are read ahead of the load, and the most where a user has nothing to send meanwhile.
 const AHEAD_BYTES: (u64, u64) = (256 << 20, 1 << 30);
@@ -54,6 +54,8 @@ pub(super) struct PlayedCommand {
     pub at_ns: u64,
     pub metric: u16,
     pub waits: bool,
+    /// True if it is sent once more, to bring a new connection into the state of the one before.
+    pub restores: bool,
     pub effect: Effect,
     /// As it goes over the wire; empty where a value must be made first.
     pub bytes: Box<[u8]>,
@@ -74,6 +76,7 @@ impl PlayedCommand {
             at_ns: entry.at_ns,
             metric,
             waits: !entry.overlaps,
+            restores: false,
             effect,
             bytes: bytes.into_boxed_slice(),
             made: (!is_kept).then(|| Box::new(arguments.clone())),
@@ -141,6 +144,10 @@ pub(super) struct UserFeed {
     pub skips: bool,
     /// A reply on its connection has differed.
     pub has_differed: bool,
+    /// Its connection was lost, and the next one is to be brought into its state.
+    pub restores: bool,
+    /// Not before this time, and the pause that led to it: the last try has failed.
+    pub pause: Option<(Instant, Duration)>,
 }
 
 /// State that the reader, the load threads and the workload share.

@@ -68,6 +68,11 @@ impl RecordingSurvey {
             && chooser.reason_against(entry).is_none()
     }
 
+    /// The same with the names of the whole recording: the metrics of a worker are those of all.
+    pub fn with_names_of(self, whole: &RecordingSurvey) -> Self {
+        RecordingSurvey { names: whole.names.clone(), ..self }
+    }
+
     /// Names of the metrics of a replay: commands by frequency, then the rest.
     pub fn metrics(&self) -> Vec<String> {
         let named = self.names.iter().map(|(name, _)| name.replace('.', "_"));

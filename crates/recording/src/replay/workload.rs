@@ -11,6 +11,10 @@ use dyno_workload::{Draw, Frontier, Hooks, NextRecorded, OwnMetrics, ReplayedRep
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+
+/// Pause of a user whose connection cannot be brought into its state, first and longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
 /// Commands of a recording, each due when it was then, by the user that its connection is.
 pub struct Replay {
@@ -59,6 +63,8 @@ impl UserFeed {
         match command.effect {
             Effect::Begins => self.in_transaction = true,
             Effect::Ends => self.in_transaction = false,
+            // One that restores it is known.
+            Effect::State if command.restores => {}
             Effect::State => {
                 let name = command.first_words().split(' ').next().unwrap_or_default().to_uppercase();
                 self.state.retain(|(other, _)| *other != name);
@@ -71,16 +77,34 @@ impl UserFeed {
     }
 
     /// The connection was lost: the next one is brought into its state, and the rest of a transaction is not sent.
-    fn lose_connection(&mut self) {
+    fn lose_connection(&mut self, was_restoring: bool) {
         self.skips |= std::mem::take(&mut self.in_transaction);
+        while self.waiting.front().is_some_and(|next| next.restores) {
+            self.waiting.pop_front();
+        }
+        self.restores = !self.state.is_empty();
+        if was_restoring {
+            // What comes next would go to another database: it waits until the server takes connections again.
+            let pause = self.pause.map_or(PAUSE.0, |(_, before)| (before * 2).min(PAUSE.1));
+            self.pause = Some((Instant::now() + pause, pause));
+        }
+    }
+
+    /// Puts the commands that restore the state of a lost connection before the next one; false if it is too early for that.
+    fn restore_state(&mut self) -> bool {
+        if !self.restores {
+            return true;
+        }
+        if self.pause.is_some_and(|(until, _)| Instant::now() < until) {
+            return false;
+        }
+        self.restores = false;
         let at_ns = self.waiting.front().map_or(0, |next| next.at_ns);
-        let is_state = |command: &PlayedCommand| command.effect == Effect::State && command.then.is_none();
-        if self.waiting.front().is_some_and(is_state) {
-            return;
-        }
         for (_, command) in self.state.iter().rev() {
-            self.waiting.push_front(PlayedCommand { at_ns, waits: true, then: None, ..command.clone() });
+            let again = PlayedCommand { at_ns, waits: true, restores: true, then: None, ..command.clone() };
+            self.waiting.push_front(again);
         }
+        true
     }
 }
 
@@ -99,7 +123,9 @@ impl Workload for Replay {
         let metric = match user.waiting.pop_front() {
             None => 0,
             Some(command) => {
-                self.feed.forget(&command);
+                if !command.restores {
+                    self.feed.forget(&command);
+                }
                 command.metric
             }
         };
@@ -147,6 +173,9 @@ impl Workload for Replay {
         if cut > 0 {
             self.feed.cut.fetch_add(cut, Ordering::Relaxed);
         }
+        if !own.waiting.is_empty() && !own.restore_state() {
+            return NextRecorded::Unknown;
+        }
         match own.waiting.front() {
             Some(next) => {
                 NextRecorded::Due { at_ns: self.feed.options.due_ns(next.at_ns), waits: next.waits }
@@ -171,10 +200,14 @@ impl Workload for Replay {
                 self.feed.divergence.compare(then, None, is_first, &|| command.first_words());
             }
             if matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
-                user.lose_connection();
+                user.lose_connection(command.restores);
             }
+        } else if command.restores {
+            user.pause = None;
         }
-        self.feed.forget(&command);
+        if !command.restores {
+            self.feed.forget(&command);
+        }
     }
 
     fn own_metrics(&self) -> OwnMetrics {

@@ -306,8 +306,9 @@ impl Work for RecordedWork {
             return Ok(job.clone());
         }
         let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
-        let (_, survey) = survey(&self.source, &options, &self.key)?;
-        let part = self.job(self.replay(&options, &survey), &survey)?;
+        let (_, own) = survey(&self.source, &options, &self.key)?;
+        let own = Arc::new(RecordingSurvey::clone(&own).with_names_of(&self.survey));
+        let part = self.job(self.replay(&options, &own), &own)?;
         Ok(Job { end: job.end, cores: every_nth(&job.cores, index, total), ..part })
     }
 

@@ -7,8 +7,8 @@ use crate::exchange::redis::RedisExchange;
 use crate::format::RecordingError;
 use std::collections::VecDeque;
 
-/// Time that what is missing is waited for, nanoseconds of the capture: packets of both directions may be written in another order
-/// than they passed.
+/// Time that what is missing is waited for, nanoseconds of the capture: packets of both directions may be written in another
+/// order than they passed.
 const PATIENCE_NS: u64 = 50_000_000;
 
 /// Bytes of the server's that wait for what they answer, at most.

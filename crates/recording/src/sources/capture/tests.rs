@@ -159,7 +159,7 @@ fn read(files: &[Vec<u8>], options: &CaptureOptions) -> (Vec<String>, Vec<(Strin
         files.iter().map(|file| Box::new(Cursor::new(file.clone())) as Box<dyn Read + Send>).collect()
     };
     let (all, totals, header) = recorded(|new| record_capture(inputs(files), new, options));
-    assert_eq!((header.source.as_str(), header.protocol.as_str()), ("capture", "redis"));
+    assert_eq!((header.source.as_str(), header.protocol.protocol_name()), ("capture", "redis"));
     let shown = all.iter().map(|entry| {
         let words: Vec<_> = entry.arguments.words().map(String::from_utf8_lossy).collect();
         let reply = entry.reply.as_ref().map_or("none".to_owned(), |reply| {
