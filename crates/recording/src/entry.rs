@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn values_in_parts_are_those_as_a_whole() {
-        let bytes: Vec<u8> = (0..200_003u64).map(|n| (n * n >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..200_003u64).map(|n| ((n * n) >> 7) as u8).collect();
         let whole = LongValue::of_bytes(&bytes);
         for size in [1, 3, 8, 13, 4_096, 70_000] {
             let mut parts = LongValueParts::default();

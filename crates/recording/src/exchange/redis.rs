@@ -311,7 +311,7 @@ impl RedisExchange {
                     return self.pair(at_ns, frame, sink);
                 }
             }
-            if confirms.is_some() || is_push || MESSAGES.iter().any(|name| is(&name)) {
+            if confirms.is_some() || is_push || MESSAGES.iter().any(&is) {
                 self.counts.pushes += 1;
                 return Ok(());
             }
