@@ -87,7 +87,9 @@ fn counts_of_a_capture_are_those_of_the_server() {
         let output = dyno.run(&["record", "traffic.pcap", "--point", "server"]);
         assert_exit(&output, &[0]);
         let (entries, totals) = read_recording(&dyno.path("traffic.dyno"));
-        assert!(totals.left_out.is_empty(), "{interface}: {:?}", totals.left_out);
+        // Packets of two processors may be written in another order than that of their times.
+        let left: Vec<&String> = totals.left_out.keys().filter(|name| !name.starts_with("times")).collect();
+        assert!(left.is_empty(), "{interface}: {:?}", totals.left_out);
         assert!(totals.by_name["SET"] >= 3_000, "{:?}", totals.by_name);
         for (name, count) in &totals.by_name {
             // RESETSTAT was counted before it reset, and the statistics are asked for behind the last command.
