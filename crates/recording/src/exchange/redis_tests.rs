@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 /// Keeps everything.
 #[derive(Default, PartialEq, Debug)]
-struct Kept {
+struct CollectedExchanges {
     entries: Vec<(Entry, bool)>,
     left_out: BTreeMap<String, u64>,
 }
 
-impl ExchangeSink for Kept {
+impl ExchangeSink for CollectedExchanges {
     fn take_entry(&mut self) -> Entry {
         Entry::default()
     }
@@ -43,13 +43,13 @@ impl ExchangeSink for Kept {
 /// A connection that is fed texts: `>` what the client sends, `<` what the server sends, each a millisecond after the one before.
 struct Fed {
     exchange: RedisExchange,
-    kept: Kept,
+    kept: CollectedExchanges,
     now_ns: u64,
 }
 
 impl Fed {
     fn new(is_begin: bool) -> Self {
-        Fed { exchange: RedisExchange::new(0, 64, is_begin), kept: Kept::default(), now_ns: 0 }
+        Fed { exchange: RedisExchange::new(0, 64, is_begin), kept: CollectedExchanges::default(), now_ns: 0 }
     }
 
     fn client(&mut self, bytes: &[u8]) -> &mut Self {
@@ -379,8 +379,8 @@ fn parts<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> Vec<&'a [u8]> {
     all
 }
 
-fn fed_in_parts(turns: &[(Vec<u8>, Vec<u8>)], lengths: &[usize]) -> Kept {
-    let (mut exchange, mut kept) = (RedisExchange::new(3, 50, true), Kept::default());
+fn fed_in_parts(turns: &[(Vec<u8>, Vec<u8>)], lengths: &[usize]) -> CollectedExchanges {
+    let (mut exchange, mut kept) = (RedisExchange::new(3, 50, true), CollectedExchanges::default());
     for (turn, (client, server)) in turns.iter().enumerate() {
         let at_ns = 1_000 * turn as u64;
         for part in parts(client, lengths) {

@@ -4,7 +4,7 @@ use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Link layers, as the files' formats count them.
-mod link {
+mod link_layer {
     pub const NULL: u32 = 0;
     pub const ETHERNET: u32 = 1;
     /// Raw IP has had three numbers.
@@ -48,12 +48,14 @@ pub(super) enum Found<'a> {
 /// Looks for a segment in a packet.
 pub(super) fn find_segment(link: u32, bytes: &[u8]) -> Found<'_> {
     let sliced = match link {
-        link::ETHERNET => LaxSlicedPacket::from_ethernet(bytes).ok(),
-        link::LINUX_SLL => by_ether_type(bytes, 14, 16),
-        link::LINUX_SLL2 => by_ether_type(bytes, 0, 20),
-        link::NULL | link::LOOP => bytes.get(4..).and_then(|rest| LaxSlicedPacket::from_ip(rest).ok()),
-        link::IPV4 | link::IPV6 => LaxSlicedPacket::from_ip(bytes).ok(),
-        raw if link::RAW.contains(&raw) => LaxSlicedPacket::from_ip(bytes).ok(),
+        link_layer::ETHERNET => LaxSlicedPacket::from_ethernet(bytes).ok(),
+        link_layer::LINUX_SLL => by_ether_type(bytes, 14, 16),
+        link_layer::LINUX_SLL2 => by_ether_type(bytes, 0, 20),
+        link_layer::NULL | link_layer::LOOP => {
+            bytes.get(4..).and_then(|rest| LaxSlicedPacket::from_ip(rest).ok())
+        }
+        link_layer::IPV4 | link_layer::IPV6 => LaxSlicedPacket::from_ip(bytes).ok(),
+        raw if link_layer::RAW.contains(&raw) => LaxSlicedPacket::from_ip(bytes).ok(),
         _ => return Found::UnknownLink,
     };
     let Some(sliced) = sliced else { return Found::Other };
