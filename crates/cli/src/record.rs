@@ -14,12 +14,18 @@ use dyno_recording::sources::capture::{CaptureOptions, is_capture, record_captur
 use dyno_recording::sources::monitor::{is_monitor_line, record_monitor};
 use dyno_recording::sources::{NewRecording, SourceError};
 use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingWriter};
+use signal_hook::consts::SIGINT;
 use std::cell::RefCell;
 use std::fs::{File, remove_file};
-use std::io::{BufRead, BufReader, Read, Write, stdin};
+use std::io::{BufReader, Read, Write, stdin};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Bytes by which the kind of a file is told.
 const LOOKED_AT: usize = 1 << 16;
+
+/// Least limit of values, bytes.
+const LEAST_LIMIT: u64 = 64;
 
 /// Makes a workload of a recording.
 pub fn learn(args: &LearnArgs) -> Result<Exit, Failure> {
@@ -61,6 +67,10 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
         Some(text) => {
             let read = serde_json::from_value::<Bytes>(text.as_str().into());
             let bytes = read.map_err(|why| Failure::usage(format!("--value-limit: {why}")))?;
+            // Names of commands and of options are told by their words.
+            if bytes.0 < LEAST_LIMIT {
+                return Err(Failure::usage(format!("--value-limit: expected {LEAST_LIMIT} bytes or more")));
+            }
             usize::try_from(bytes.0).unwrap_or(usize::MAX)
         }
     };
@@ -78,12 +88,16 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     for path in &args.sources {
         let of_file = |why: std::io::Error| Failure::usage(format!("{}: {why}", path.display()));
         let file: Box<dyn Read + Send> = match path.to_str() {
-            Some("-") => Box::new(stdin()),
+            Some("-") => {
+                outlive_interrupt()?;
+                Box::new(stdin())
+            }
             _ => Box::new(File::open(path).map_err(of_file)?),
         };
-        let mut input = BufReader::with_capacity(LOOKED_AT, file);
-        kinds.push(args.kind.or_else(|| kind_of(input.fill_buf().ok()?)));
-        inputs.push(input);
+        let (head, rest) = read_head(file).map_err(of_file)?;
+        kinds.push(args.kind.or_else(|| kind_of(&head)));
+        let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(rest));
+        inputs.push(BufReader::with_capacity(LOOKED_AT, whole));
     }
     let known =
         kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
@@ -140,6 +154,35 @@ fn point_of(place: CapturePoint) -> RecordingPoint {
         CapturePoint::Server => RecordingPoint::Server,
         CapturePoint::Client => RecordingPoint::Client,
     }
+}
+
+/// The first bytes of a file: up to its second line, which tells what it is, however slowly it comes.
+fn read_head(mut file: Box<dyn Read + Send>) -> std::io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut head = vec![0; LOOKED_AT];
+    let mut length = 0;
+    while length < head.len() && head[..length].iter().filter(|byte| **byte == b'\n').count() < 2 {
+        match file.read(&mut head[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(length);
+    Ok((head, file))
+}
+
+/// Ctrl-C ends the program that writes to this one's input, too; what it has written until then is recorded. A second Ctrl-C ends
+/// this program.
+fn outlive_interrupt() -> Result<(), Failure> {
+    let once = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register_conditional_shutdown(
+        SIGINT,
+        i32::from(Exit::Interrupted as u8),
+        once.clone(),
+    )?;
+    signal_hook::flag::register(SIGINT, once)?;
+    Ok(())
 }
 
 /// Kind of a file by its first bytes.

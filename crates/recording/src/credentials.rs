@@ -14,9 +14,20 @@ pub enum Credentials {
     LeftOut,
 }
 
-/// Settings whose values are credentials.
-const SECRET_SETTINGS: [&str; 5] =
-    ["requirepass", "masterauth", "masteruser", "tls-key-file-pass", "tls-client-key-file-pass"];
+/// Settings whose values are credentials: Redis', Valkey's and a sentinel's.
+const SECRET_SETTINGS: [&str; 11] = [
+    "requirepass",
+    "masterauth",
+    "masteruser",
+    "primaryauth",
+    "primaryuser",
+    "tls-key-file-pass",
+    "tls-client-key-file-pass",
+    "auth-pass",
+    "auth-user",
+    "sentinel-pass",
+    "sentinel-user",
+];
 
 /// Looks for credentials in a command.
 pub fn of_command(protocol: RecordedProtocol, words: &Arguments) -> Credentials {
@@ -38,9 +49,12 @@ fn of_redis(words: &Arguments) -> Credentials {
         let secret = (2..words.count()).step_by(2).any(|at| SECRET_SETTINGS.iter().any(|name| is(at, name)));
         return if secret { Credentials::LeftOut } else { Credentials::None };
     }
+    if is(0, "SENTINEL") && is(1, "SET") || is(0, "SENTINEL") && is(1, "CONFIG") && is(2, "SET") {
+        let secret = (2..words.count()).any(|at| SECRET_SETTINGS.iter().any(|name| is(at, name)));
+        return if secret { Credentials::LeftOut } else { Credentials::None };
+    }
     if is(0, "HELLO") {
-        let auth = (2..words.count()).find(|at| is(*at, "AUTH"));
-        return auth.map_or(Credentials::None, |at| without(words, at, 3));
+        return of_hello(words);
     }
     if is(0, "MIGRATE") {
         let found = (6..words.count()).find_map(|at| match (is(at, "AUTH"), is(at, "AUTH2")) {
@@ -55,6 +69,31 @@ fn of_redis(words: &Arguments) -> Credentials {
             .map_or(Credentials::None, |(at, count)| without(words, at, count));
     }
     Credentials::None
+}
+
+/// `HELLO VERSION [AUTH NAME PASSWORD] [SETNAME NAME]`, without its logins. One that is written otherwise is not kept.
+fn of_hello(words: &Arguments) -> Credentials {
+    let mut kept = Arguments::default();
+    let (mut at, mut has_login) = (0, false);
+    while at < words.count() {
+        let is = |text: &str| at >= 2 && words.word(at).eq_ignore_ascii_case(text.as_bytes());
+        let length = match (is("AUTH"), is("SETNAME")) {
+            (true, _) => 3,
+            (_, true) => 2,
+            _ if at < 2 => 1,
+            _ => return Credentials::LeftOut,
+        };
+        if at + length > words.count() {
+            return Credentials::LeftOut;
+        }
+        if length == 3 {
+            has_login = true;
+        } else {
+            (at..at + length).for_each(|number| kept.push_word(words.word(number)));
+        }
+        at += length;
+    }
+    if has_login { Credentials::Without(kept) } else { Credentials::None }
 }
 
 /// The same command without `count` words from number `at` on.
@@ -88,12 +127,20 @@ mod tests {
             "acl setuser u",
             "CONFIG SET requirepass secret",
             "config set maxmemory 1 MASTERAUTH secret",
+            "CONFIG SET primaryauth secret",
+            "SENTINEL SET m auth-pass secret",
+            "SENTINEL CONFIG SET sentinel-pass secret",
+            "HELLO 3 WHAT secret",
+            "HELLO 3 AUTH u",
         ] {
             assert_eq!(kept(line), None, "{line}");
         }
         for (line, left) in [
             ("HELLO 3 AUTH u secret SETNAME n", "HELLO 3 SETNAME n"),
             ("hello 3", "hello 3"),
+            ("HELLO 3 SETNAME auth AUTH bob secret", "HELLO 3 SETNAME auth"),
+            ("HELLO 3 AUTH u secret AUTH u secret", "HELLO 3"),
+            ("SENTINEL MASTERS", "SENTINEL MASTERS"),
             ("MIGRATE h 1 k 0 10 AUTH secret", "MIGRATE h 1 k 0 10"),
             ("MIGRATE h 1 \"\" 0 10 COPY AUTH2 u secret KEYS a b", "MIGRATE h 1 \"\" 0 10 COPY KEYS a b"),
             ("MIGRATE h 1 \"\" 0 10 KEYS AUTH b", "MIGRATE h 1 \"\" 0 10 KEYS AUTH b"),

@@ -9,6 +9,7 @@ use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
+pub use dyno_workload::ReplayedReplies;
 use std::sync::Arc;
 
 /// A phase that has been applied, and what that cost the client.
@@ -26,6 +27,16 @@ pub struct Applied {
     pub threads: Option<usize>,
     /// Requests that were still queued when the phase ended: sent afterwards, and not sent.
     pub rest: (u64, u64),
+    /// Replies of a replay beside those of then.
+    pub replayed: Option<ReplayedReplies>,
+}
+
+/// Those of several workers together.
+pub fn merge_replayed(all: impl Iterator<Item = ReplayedReplies>) -> Option<ReplayedReplies> {
+    all.reduce(|mut sum, more| {
+        sum.merge(more);
+        sum
+    })
 }
 
 /// Applies the load: in this process, or by workers.
@@ -146,6 +157,7 @@ pub fn run_jobs(
         peak_resident_bytes: peak_resident_bytes().unwrap_or(0),
         threads: None,
         rest: (0, 0),
+        replayed: merge_replayed(jobs.iter().filter_map(|job| job.workload.replayed())),
     })
 }
 

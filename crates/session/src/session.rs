@@ -359,7 +359,7 @@ impl<'a> RunSession<'a> {
         let bounds = (job.warmup_ns, job.warmup_ns + finished.measured_ns);
         let (silences, pauses) =
             (find_silences(&totals, bounds.0, bounds.1), find_pauses(&totals, bounds.0, bounds.1));
-        let replay = job.workload.replayed().map(replay_figures);
+        let replay = applied.replayed.clone().map(replay_figures);
         let mut phase_summary = Phase {
             collections,
             documents,
@@ -665,8 +665,18 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
 /// Figures of a replay for the summary.
 fn replay_figures(found: ReplayedReplies) -> ReplayFigures {
     let example = |[command, then, now]: [String; 3]| ReplayExample { command, then, now };
-    let latency = |(name, count, p50_ns, p99_ns): (String, u64, u64, u64)| {
-        (name, ThenLatency { count, p50_us: p50_ns as f64 / 1e3, p99_us: p99_ns as f64 / 1e3 })
+    let latency = |(name, times): (String, BTreeMap<u64, u64>)| {
+        let count: u64 = times.values().sum();
+        let at = |share: f64| {
+            let rank = ((count as f64 * share).ceil() as u64).max(1);
+            let mut sum = 0;
+            let found = times.iter().find(|(_, own)| {
+                sum += **own;
+                sum >= rank
+            });
+            found.map_or(0.0, |(ns, _)| *ns as f64 / 1e3)
+        };
+        (name, ThenLatency { count, p50_us: at(0.5), p99_us: at(0.99) })
     };
     ReplayFigures {
         compared: found.compared,
@@ -680,7 +690,7 @@ fn replay_figures(found: ReplayedReplies) -> ReplayFigures {
         examples: found.examples.into_iter().map(example).collect(),
         point: found.point,
         then: found.then.into_iter().map(latency).collect(),
-        left_out: found.left_out.into_iter().collect(),
+        left_out: found.left_out,
         unread: found.failure,
     }
 }

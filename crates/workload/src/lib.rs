@@ -22,6 +22,8 @@ pub mod ycsb;
 pub use frontier::Frontier;
 
 use dyno_types::{Content, Outcome, Request};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The pure part of one operation: which kind it is and the random words it may use.
@@ -64,14 +66,18 @@ pub enum NextRecorded {
         /// True if it may not begin before the operations of this user that are under way have ended.
         waits: bool,
     },
-    /// It is not known yet: it is to be asked for again soon.
-    Unknown,
+    /// It is not known yet: it is to be asked for again soon, but not before this time after the epoch, nanoseconds, where it
+    /// cannot be due earlier.
+    Unknown {
+        /// Nothing is due before.
+        not_before_ns: u64,
+    },
     /// There is none.
     Over,
 }
 
 /// Replies of a replay beside those that were recorded. A reply counts once, by the first way in which it differs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayedReplies {
     /// Replies that were compared.
     pub compared: u64,
@@ -93,10 +99,10 @@ pub struct ReplayedReplies {
     pub examples: Vec<[String; 3]>,
     /// Where times were taken then.
     pub point: String,
-    /// Recorded times from command to reply: the metric's name, replies, median and 99th percentile, nanoseconds.
-    pub then: Vec<(String, u64, u64, u64)>,
+    /// Recorded times from command to reply, by metric: nanoseconds (to three digits), and how often each came.
+    pub then: BTreeMap<String, BTreeMap<u64, u64>>,
     /// Commands that were not sent, by reason.
-    pub left_out: Vec<(String, u64)>,
+    pub left_out: BTreeMap<String, u64>,
     /// Why the recording could not be read to its end.
     pub failure: Option<String>,
 }
@@ -105,6 +111,35 @@ impl ReplayedReplies {
     /// Replies that differ.
     pub fn count_differing(&self) -> u64 {
         self.missing + self.error + self.kind + self.size
+    }
+
+    /// Adds those of another worker.
+    pub fn merge(&mut self, other: ReplayedReplies) {
+        let both = [
+            (&mut self.compared, other.compared),
+            (&mut self.missing, other.missing),
+            (&mut self.error, other.error),
+            (&mut self.kind, other.kind),
+            (&mut self.size, other.size),
+            (&mut self.connections, other.connections),
+            (&mut self.not_compared, other.not_compared),
+            (&mut self.errors_as_then, other.errors_as_then),
+        ];
+        both.into_iter().for_each(|(own, more)| *own += more);
+        let room = 5usize.saturating_sub(self.examples.len());
+        self.examples.extend(other.examples.into_iter().take(room));
+        for (name, times) in other.then {
+            let own = self.then.entry(name).or_default();
+            times.into_iter().for_each(|(ns, count)| *own.entry(ns).or_default() += count);
+        }
+        other
+            .left_out
+            .into_iter()
+            .for_each(|(reason, count)| *self.left_out.entry(reason).or_default() += count);
+        self.failure = self.failure.take().or(other.failure);
+        if self.point.is_empty() {
+            self.point = other.point;
+        }
     }
 }
 
@@ -199,6 +234,20 @@ pub trait Workload: Send + Sync {
     fn next_recorded(&self, _user: u64) -> NextRecorded {
         NextRecorded::Over
     }
+
+    /// Returns whether recorded operations have times.
+    fn has_recorded_times(&self) -> bool {
+        false
+    }
+
+    /// When the next recorded operation of a user is due after the epoch, nanoseconds, whatever it waits for; `None` where none is
+    /// known. [`Workload::draw`] takes it.
+    fn left_recorded(&self, _user: u64) -> Option<u64> {
+        None
+    }
+
+    /// The connection of a user whose operations are recorded ones was lost.
+    fn connection_lost(&self, _user: u64) {}
 
     /// Time that a user of a closed loop waits before its first operation, nanoseconds.
     fn begin_ns(&self) -> u64 {

@@ -320,6 +320,74 @@ fn replies_are_compared_with_those_of_then() {
 }
 
 #[test]
+fn workers_compare_their_replies_too() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let all: Vec<(String, Option<u64>)> = (0..200).map(|n| (format!("k{n}"), Some(n % 7 + 1))).collect();
+    let replies: Vec<(&str, Option<u64>)> = all.iter().map(|(key, size)| (key.as_str(), *size)).collect();
+    with_replies(&dyno, &replies);
+    // Half of the keys are there.
+    for (key, size) in all.iter().step_by(2) {
+        server.cli(&["SET", key, &"x".repeat(size.unwrap_or(0) as usize)]);
+    }
+    let file = format!(
+        "target: '{uri}'\nworkload: {{recording: {{file: t.dyno}}}}\nclient: {{workers: 2}}\nphases: {{load: {{when: never}}}}\n"
+    );
+    std::fs::write(dyno.path("e.yaml"), file).unwrap();
+    let output = dyno.run(&["run", "e.yaml", "--out", "e"]);
+    let found = std::fs::read_dir(dyno.path("e/runs")).unwrap().next().unwrap().unwrap().path();
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(found.join("summary.json")).unwrap()).unwrap();
+    let replay = &phase(&summary, "measure")["replay"];
+    assert_eq!(
+        (replay["compared"].as_u64(), replay["kind"].as_u64()),
+        (Some(200), Some(100)),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(replay["then"]["GET"]["count"], 200);
+}
+
+#[test]
+fn a_connection_that_is_closed_while_it_is_idle_goes_back_to_its_database() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    recorded(&dyno, &traffic(4_000));
+    let run = dyno.start(&["replay", "t.dyno", &server.uri(), "--out", "r", "--quiet"]);
+    dyno.await_phase("r", "measure");
+    let many = |_: &u32| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        server.cli(&["DBSIZE"]).parse::<u64>().is_ok_and(|keys| keys > 50)
+    };
+    assert!((0..500).any(|n| many(&n)));
+    for _ in 0..3 {
+        server.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        std::thread::sleep(std::time::Duration::from_millis(105));
+    }
+    let output = finish(run);
+    assert_exit(&output, &[0, 5]);
+    let after = calls(&server);
+    assert!(after["SELECT"] >= 3, "{after:?}");
+    // Every count went to the database of the connection.
+    assert_eq!(server.cli(&["-n", "2", "GET", "n"]).parse::<u64>().unwrap(), after["INCR"]);
+    assert_eq!(server.cli(&["EXISTS", "n"]), "0");
+    assert!(after["INCR"] >= 390, "{after:?}");
+}
+
+#[test]
+fn what_a_server_refuses_to_select_is_not_sent_elsewhere() {
+    let Some(server) = RedisProcess::start(&["--databases", "1"]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    recorded(&dyno, &traffic(200));
+    let output = dyno.run(&["replay", "t.dyno", &server.uri(), "--speed", "max", "--out", "r"]);
+    assert_exit(&output, &[0, 5]);
+    let summary = dyno.summary("r");
+    assert_eq!(server.cli(&["EXISTS", "n"]), "0");
+    let left = &phase(&summary, "measure")["replay"]["left_out"];
+    assert_eq!(left["commands behind a SELECT or HELLO that the server refused"], 20, "{left}");
+}
+
+#[test]
 fn a_server_that_holds_data_is_not_written_to() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
     let (dyno, uri) = (Dyno::new(), server.uri());
@@ -330,11 +398,12 @@ fn a_server_that_holds_data_is_not_written_to() {
     };
     let refused = replay(&[]);
     assert_exit(&refused, &[2]);
-    let name = format!("127.0.0.1:{}/0", server.port);
+    // The third connection selects database 2.
+    let name = format!("127.0.0.1:{}/0,2", server.port);
     let said = stderr(&refused);
     assert!(said.contains("holds 2 keys") && said.contains(&format!("--yes-write {name}")), "{said}");
     assert!(said.contains("20 INCR, 20 SET") && server.cli(&["DBSIZE"]) == "0", "{said}");
-    assert_exit(&replay(&["--yes-write", "127.0.0.1:1/0"]), &[2]);
+    assert_exit(&replay(&["--yes-write", &format!("127.0.0.1:{}/0", server.port)]), &[2]);
     assert_exit(&replay(&["--only", "reads"]), &[0, 5]);
     assert_eq!(server.cli(&["DBSIZE"]), "0");
     assert_exit(&replay(&["--yes-write", &name]), &[0, 5]);
@@ -403,7 +472,10 @@ fn what_cannot_be_recorded_or_replayed_is_refused() {
     refused(&["record", "monitor.txt", "-o", "t.dyno"], "it is there already");
     refused(&["record", "nothing.txt", "-o", "u.dyno"], "nothing.txt: No such file");
     std::fs::write(dyno.path("other.txt"), "select * from t\n").unwrap();
-    refused(&["record", "other.txt", "-o", "u.dyno"], "expected the output of redis-cli MONITOR");
+    refused(
+        &["record", "other.txt", "-o", "u.dyno"],
+        "the output of redis-cli MONITOR or an append-only file",
+    );
     refused(&["record", "other.txt", "--kind", "monitor", "-o", "u.dyno"], "it has no lines of MONITOR");
     assert!(!dyno.path("u.dyno").exists());
     refused(&["replay", "monitor.txt", &uri], "it is no recording of dyno");

@@ -243,6 +243,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         self.pool.next_retry_ns = self.pool.next_retry_ns.min(retry_ns);
         self.driver.lost(node, id, step);
+        let user = self.pool.connections[id as usize].user;
+        if self.dispatcher.is_recorded && user != CHECKER && self.clock.epoch_ns != 0 {
+            // Also where nothing was under way: what the connection was told before is forgotten.
+            self.shared.job.workload.connection_lost(self.dispatcher.user_number(user));
+        }
         for reply in awaited {
             if !self.operations.is_current(reply) {
                 continue;

@@ -33,19 +33,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         // What was due before the end is sent after it, as long as replies are awaited.
         let late_ns = self.clock.end_ns.saturating_add(self.shared.job.drain_ns);
-        if now >= late_ns || (now >= self.clock.end_ns && !self.recorded_have_times()) {
+        if now >= late_ns || (now >= self.clock.end_ns && !self.shared.job.workload.has_recorded_times()) {
             self.abandon_recorded(now);
             self.time_is_over(now, self.clock.end_ns);
         }
-    }
-
-    /// Returns whether operations have times: all of a recording have, or none.
-    fn recorded_have_times(&self) -> bool {
-        let first = self.dispatcher.first_user;
-        let mut users = (first..).take(self.users.len());
-        users.any(|user| {
-            matches!(self.shared.job.workload.next_recorded(user), NextRecorded::Due { at_ns: Some(_), .. })
-        })
     }
 
     /// Begins what is due of a user, and says when it is looked at again.
@@ -54,8 +45,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         loop {
             let (at_ns, waits) = match self.shared.job.workload.next_recorded(number) {
                 NextRecorded::Due { at_ns, waits } => (at_ns, waits),
-                NextRecorded::Unknown => {
-                    return self.dispatcher.resting.push(Reverse((now + UNKNOWN_NS, user)));
+                NextRecorded::Unknown { not_before_ns } => {
+                    // What the reader has not come to is not due before what it has.
+                    let bound_ns = self.clock.epoch_ns.saturating_add(not_before_ns);
+                    return self.dispatcher.resting.push(Reverse((bound_ns.max(now + UNKNOWN_NS), user)));
                 }
                 NextRecorded::Over => return self.retire_user(user),
             };
@@ -133,9 +126,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let until_ns = now.min(self.clock.end_ns);
         for user in 0..self.users.len() as u32 {
             let number = self.dispatcher.user_number(user);
-            loop {
-                let next = self.shared.job.workload.next_recorded(number);
-                let NextRecorded::Due { at_ns: Some(at_ns), .. } = next else { break };
+            while let Some(at_ns) = self.shared.job.workload.left_recorded(number) {
                 let due_ns = self.clock.epoch_ns.saturating_add(at_ns);
                 if due_ns >= until_ns || self.users[user as usize].gone {
                     break;

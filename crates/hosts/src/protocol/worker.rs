@@ -3,6 +3,7 @@
 use dyno_config::experiment::Experiment;
 use dyno_db::target::TargetInfo;
 use dyno_rundir::log::Record;
+use dyno_session::load_generator::ReplayedReplies;
 use dyno_session::work::Prepared;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -211,6 +212,9 @@ pub struct PhaseDone {
     /// Requests that were still queued at the end: sent afterwards, and not sent.
     #[serde(default)]
     pub rest: (u64, u64),
+    /// Replies of its part of a replay beside those of then.
+    #[serde(default)]
+    pub replayed: Option<ReplayedReplies>,
     /// CPU time of its whole host in the measured phase; `None` where the host does not tell it.
     #[serde(default)]
     pub host_cpu: Option<HostCpuShare>,

@@ -68,7 +68,7 @@ fn rounded(length: u64) -> u32 {
 
 /// A text with one number in it, which is written without leading zeros: what is before and behind it.
 fn numbered(word: &[u8]) -> Option<(&str, &str, u64)> {
-    let text = std::str::from_utf8(word).ok().filter(|text| text.len() <= 200)?;
+    let text = std::str::from_utf8(word).ok().filter(|text| text.len() <= 24)?;
     let from = text.find(|c: char| c.is_ascii_digit())?;
     let to = from + text[from..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - from);
     let (number, behind) = (&text[from..to], &text[to..]);

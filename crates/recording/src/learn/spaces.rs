@@ -7,6 +7,9 @@ use std::hash::{BuildHasher, RandomState};
 /// Keys of a space whose requests are counted one by one; beyond it every second one is, and so on.
 const COUNTED: usize = 1 << 20;
 
+/// A key without digits that has fewer requests is not named.
+const POPULAR: u64 = 100;
+
 /// Spaces that are told apart.
 const SPACES: usize = 256;
 
@@ -37,7 +40,8 @@ impl KeySpace {
 
     /// The only key, where the pattern has no number.
     pub fn only_key(&self) -> Option<&str> {
-        self.format.as_deref().filter(|format| !format.contains("%{n}"))
+        let is_popular = self.requests >= POPULAR;
+        self.format.as_deref().filter(|format| is_popular && !format.contains("%{n}"))
     }
 
     /// How popular the keys are, and how far the fit is off.
@@ -49,8 +53,9 @@ impl KeySpace {
     pub fn key_format(&self, number: usize) -> String {
         let digits = if self.width > 0 { format!("%{{n:{}}}", self.width) } else { "%{n}".into() };
         match &self.format {
-            Some(format) => format.replace("%{n}", &digits),
-            None => format!("key{number}:%{{n}}"),
+            Some(format) if format.contains("%{n}") => format.replace("%{n}", &digits),
+            // A key of few requests may be a name or a token: it stays out of what is learned.
+            _ => format!("key{number}:%{{n}}"),
         }
     }
 }
@@ -152,7 +157,7 @@ mod tests {
             found,
             [
                 ("user:%{n}:cart".into(), 500, 500),
-                ("board".into(), 1, 1),
+                ("key1:%{n}".into(), 1, 1),
                 ("p:%{n:6}".into(), 10, 100),
                 ("session:%{n}".into(), 1, 1),
                 ("key4:%{n}".into(), 1, 1)

@@ -9,7 +9,7 @@ use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, Record
 use dyno_db_redis::protocol::resp::{put_array, put_bulk};
 use dyno_workload::ReplayedReplies;
 use hdrhistogram::Histogram;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,6 +62,8 @@ pub(super) struct PlayedCommand {
     pub made: Option<Box<Arguments>>,
     /// The reply of then, where it can be compared.
     pub then: Option<Box<RecordedReply>>,
+    /// Time that the reply took then, nanoseconds.
+    pub after_ns: Option<u64>,
 }
 
 impl PlayedCommand {
@@ -81,6 +83,7 @@ impl PlayedCommand {
             bytes: bytes.into_boxed_slice(),
             made: (!is_kept).then(|| Box::new(arguments.clone())),
             then: entry.reply.as_ref().filter(|_| is_comparable).cloned().map(Box::new),
+            after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
         }
     }
 
@@ -92,20 +95,20 @@ impl PlayedCommand {
         }
     }
 
-    /// Its first words, for messages.
+    /// Its name and its first argument, for messages: values stay out of them.
     pub fn first_words(&self) -> String {
         let mut bytes = Vec::new();
         match &self.made {
             None => bytes.extend_from_slice(&self.bytes[..self.bytes.len().min(200)]),
             Some(arguments) => {
-                arguments.words().for_each(|word| bytes.extend([b" ", word].concat()));
+                arguments.words().take(2).for_each(|word| bytes.extend([b"\r\n", word].concat()));
                 bytes.truncate(200);
             }
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let words = text.split("\r\n").filter(|part| !part.starts_with(['*', '$']) && !part.is_empty());
-        let line = words.collect::<Vec<_>>().join(" ");
-        line.chars().take(80).map(|c| if c.is_control() { '.' } else { c }).collect()
+        let line = words.take(2).collect::<Vec<_>>().join(" ");
+        line.chars().take(60).map(|c| if c.is_control() { '.' } else { c }).collect()
     }
 
     fn memory(&self) -> u64 {
@@ -144,6 +147,8 @@ pub(super) struct UserFeed {
     pub skips: bool,
     /// A reply on its connection has differed.
     pub has_differed: bool,
+    /// The server has refused to bring its connection into the state of then: nothing more is sent, it would go elsewhere.
+    pub refused: bool,
     /// Its connection was lost, and the next one is to be brought into its state.
     pub restores: bool,
     /// Not before this time, and the pause that led to it: the last try has failed.
@@ -164,8 +169,11 @@ pub(super) struct Feed {
     starved: AtomicBool,
     over: AtomicBool,
     stopped: AtomicBool,
-    /// Commands that were not sent because a connection was lost within a transaction.
+    /// Commands that were not sent because a connection was lost within a transaction, and because a server refused a database.
     pub cut: AtomicU64,
+    pub refused: AtomicU64,
+    /// Time of what was read last, nanoseconds of the recording.
+    read_ns: AtomicU64,
     failure: Mutex<Option<String>>,
     /// Where times were taken then, and whether replies have any.
     point: RecordingPoint,
@@ -195,6 +203,8 @@ impl Feed {
             over: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             cut: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            read_ns: AtomicU64::new(0),
             failure: Mutex::new(None),
         }
     }
@@ -212,13 +222,21 @@ impl Feed {
     pub fn replayed(&self, metrics: &[String]) -> ReplayedReplies {
         let then = self.then.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |(name, times): (&String, &Histogram<u32>)| {
-            let at = |quantile: f64| times.value_at_quantile(quantile);
-            (!times.is_empty()).then(|| (name.clone(), times.len(), at(0.5), at(0.99)))
+            let all: BTreeMap<u64, u64> = times
+                .iter_recorded()
+                .map(|step| (step.value_iterated_to(), u64::from(step.count_at_value())))
+                .collect();
+            (!all.is_empty()).then(|| (name.clone(), all))
         };
-        let mut left_out: Vec<(String, u64)> = self.survey.left_out.clone().into_iter().collect();
-        let cut = self.cut.load(Ordering::Relaxed);
-        if cut > 0 {
-            left_out.push(("commands of transactions whose connection was lost".into(), cut));
+        let mut left_out = self.survey.left_out.clone();
+        for (reason, count) in [
+            ("commands of transactions whose connection was lost", &self.cut),
+            ("commands behind a SELECT or HELLO that the server refused", &self.refused),
+        ] {
+            let count = count.load(Ordering::Relaxed);
+            if count > 0 {
+                left_out.insert(reason.into(), count);
+            }
         }
         let point = match self.point {
             RecordingPoint::Server => "server",
@@ -236,8 +254,7 @@ impl Feed {
     }
 
     /// Notes the time that a reply took then.
-    fn note_then(&self, metric: u16, reply: &RecordedReply) {
-        let Some(after_ns) = reply.after_ns else { return };
+    pub fn note_then(&self, metric: u16, after_ns: u64) {
         let mut then = self.then.lock().unwrap_or_else(PoisonError::into_inner);
         let number = usize::from(metric);
         while then.len() <= number {
@@ -258,6 +275,11 @@ impl Feed {
             self.starved.store(true, Ordering::Relaxed);
         }
         more
+    }
+
+    /// When what was not read yet is due at the earliest, nanoseconds after the epoch.
+    pub fn not_before_ns(&self) -> u64 {
+        self.options.due_ns(self.read_ns.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// A command is done with.
@@ -289,6 +311,8 @@ impl Feed {
         let mut known: HashMap<Vec<u8>, (u16, bool, Effect)> = HashMap::new();
         // Of connections: commands before the part that set their state.
         let mut before: HashMap<u32, Vec<(String, Entry)>> = HashMap::new();
+        // Of connections with an open transaction: whether something of it is left out.
+        let mut open: HashMap<u32, bool> = HashMap::new();
         // Of users: the connection whose commands it sends.
         let mut connection_of = vec![NO_USER; self.users.len()];
         // Commands without a reply, by their numbers in the file: it may come late.
@@ -297,12 +321,13 @@ impl Feed {
         let mut entry = Entry::default();
         while let Some(event) = reader.next_event(&mut entry)? {
             if let RecordedEvent::LateReply { number, reply } = &event {
-                if let Some(metric) = unanswered.remove(number) {
-                    self.note_then(metric, reply);
+                if let (Some(metric), Some(after_ns)) = (unanswered.remove(number), reply.after_ns) {
+                    self.note_then(metric, after_ns);
                 }
                 continue;
             }
             commands += 1;
+            self.read_ns.store(entry.at_ns, Ordering::Relaxed);
             if entry.arguments.is_empty() {
                 continue;
             }
@@ -313,6 +338,10 @@ impl Feed {
             if !self.options.is_in_part(entry.at_ns) {
                 if entry.at_ns < self.options.from_ns && sets_state(&entry.arguments) {
                     let name = entry.arguments.command_name();
+                    if name == "RESET" {
+                        before.remove(&entry.connection);
+                        continue;
+                    }
                     let all = before.entry(entry.connection).or_default();
                     all.retain(|(other, _)| *other != name);
                     all.push((name, entry.clone()));
@@ -320,6 +349,9 @@ impl Feed {
                 continue;
             }
             if chooser.reason_against(&entry).is_some() {
+                if let Some(left_out) = open.get_mut(&entry.connection) {
+                    *left_out = true;
+                }
                 continue;
             }
             let facts = match known.get(entry.arguments.word(0)) {
@@ -338,7 +370,8 @@ impl Feed {
                 let mut all = before.remove(&entry.connection).unwrap_or_default();
                 let selects = |(name, _): &(String, Entry)| name == "SELECT";
                 if !is_first && !entry.arguments.is_named("SELECT") && !all.iter().any(selects) {
-                    let arguments = Arguments::from_words(["SELECT", "0"]);
+                    let database = self.options.database.to_string();
+                    let arguments = Arguments::from_words(["SELECT", &database]);
                     all.push(("SELECT".into(), Entry { arguments, ..Entry::default() }));
                 }
                 for (_, mut one) in all {
@@ -347,12 +380,23 @@ impl Feed {
                     self.push(user, PlayedCommand::of_entry(&one, (metric, false, Effect::State)));
                 }
             }
-            match &entry.reply {
-                Some(reply) => self.note_then(facts.0, reply),
-                None if self.has_replies && unanswered.len() < UNANSWERED => {
-                    unanswered.insert(commands - 1, facts.0);
+            if entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
+                unanswered.insert(commands - 1, facts.0);
+            }
+            if facts.2 == Effect::Ends {
+                match open.remove(&entry.connection) {
+                    // Its begin is not in the part that is replayed: alone it would be an error.
+                    None => continue,
+                    // Something of it was not sent: its reply is another.
+                    Some(true) => entry.reply = None,
+                    Some(false) => {}
                 }
-                None => {}
+            } else if facts.2 == Effect::Begins {
+                open.insert(entry.connection, false);
+            }
+            if entry.arguments.is_named("RESET") {
+                self.put_reset(user, &entry, open.remove(&entry.connection).is_some(), other);
+                continue;
             }
             self.push(user, PlayedCommand::of_entry(&entry, facts));
             while self.is_far_ahead() {
@@ -369,6 +413,17 @@ impl Feed {
         let held = self.held.load(Ordering::Relaxed);
         let starved = held > AHEAD_BYTES.0 && self.starved.swap(false, Ordering::Relaxed);
         held > if starved { AHEAD_BYTES.1 } else { AHEAD_BYTES.0 } || self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// What a `RESET` does, without losing the login: the transaction ends, and the connection goes back to its first database.
+    fn put_reset(&self, user: u32, entry: &Entry, in_transaction: bool, metric: u16) {
+        let database = self.options.database.to_string();
+        let discards = in_transaction.then(|| (vec!["DISCARD"], Effect::Ends));
+        for (words, effect) in discards.into_iter().chain([(vec!["SELECT", &database], Effect::State)]) {
+            let one =
+                Entry { at_ns: entry.at_ns, arguments: Arguments::from_words(words), ..Entry::default() };
+            self.push(user, PlayedCommand::of_entry(&one, (metric, false, effect)));
+        }
     }
 
     fn push(&self, user: u32, command: PlayedCommand) {

@@ -62,10 +62,10 @@ const ADMINISTRATION: [&str; 53] = [
 ];
 
 /// Commands that would close a connection, or leave it without replies.
-const CONNECTION: [&str; 4] = ["QUIT", "RESET", "CLIENT REPLY", "AUTH"];
+const CONNECTION: [&str; 3] = ["QUIT", "CLIENT REPLY", "AUTH"];
 
 /// Commands whose answer may be a long time coming, or that turn a connection into a listener.
-const WAITING: [&str; 12] = [
+const WAITING: [&str; 15] = [
     "BLPOP",
     "BRPOP",
     "BRPOPLPUSH",
@@ -77,6 +77,9 @@ const WAITING: [&str; 12] = [
     "SUBSCRIBE",
     "PSUBSCRIBE",
     "SSUBSCRIBE",
+    "UNSUBSCRIBE",
+    "PUNSUBSCRIBE",
+    "SUNSUBSCRIBE",
     "MONITOR",
 ];
 
@@ -137,6 +140,8 @@ pub struct ReplayOptions {
     pub reads: Vec<String>,
     /// This worker, and the number of workers: each has every n-th connection.
     pub part: (u32, u32),
+    /// Number of the database in which connections begin: the target's.
+    pub database: u32,
 }
 
 impl Default for ReplayOptions {
@@ -149,6 +154,7 @@ impl Default for ReplayOptions {
             include: Vec::new(),
             reads: Vec::new(),
             part: (0, 1),
+            database: 0,
         }
     }
 }
@@ -167,7 +173,8 @@ fn is_one_of(arguments: &Arguments, names: &[&str]) -> bool {
 /// Returns whether a command's name may be one that waits, by its first letter: most are not.
 pub(super) fn may_wait(arguments: &Arguments) -> bool {
     let first = if arguments.is_empty() { None } else { arguments.word(0).first() };
-    first.is_some_and(|letter| b"BXPSMW".contains(&letter.to_ascii_uppercase())) && !arguments.is_named("SET")
+    first.is_some_and(|letter| b"BXPSMWU".contains(&letter.to_ascii_uppercase()))
+        && !arguments.is_named("SET")
 }
 
 /// Returns whether a command waits for data, or for messages.
@@ -189,7 +196,7 @@ pub(super) fn is_comparable(arguments: &Arguments) -> bool {
 
 /// Returns whether a command sets the state of its connection, which later commands depend on.
 pub(super) fn sets_state(arguments: &Arguments) -> bool {
-    is_one_of(arguments, &["SELECT", "HELLO"])
+    is_one_of(arguments, &["SELECT", "HELLO", "RESET"])
 }
 
 /// What the name of a command decides, or that its second word does, too.

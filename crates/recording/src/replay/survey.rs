@@ -42,6 +42,8 @@ pub struct RecordingSurvey {
     pub examples: BTreeMap<String, Vec<Vec<u8>>>,
     /// Commands with a recorded reply.
     pub replies: u64,
+    /// Databases that connections select.
+    pub databases: BTreeSet<u32>,
     /// True if the file was cut off.
     pub cut_off: bool,
     /// By connection: its user.
@@ -111,12 +113,21 @@ pub fn survey_file(
             // It may be sent at the part's begin.
             counts.entry(entry.arguments.command_name()).or_default();
         }
+        let waits = || may_wait(&entry.arguments) && waits_for_data(&entry.arguments);
+        if event == RecordedEvent::Entry && options.is_own(entry.connection) {
+            // Also before the part: a connection that listens goes on to.
+            if waits() {
+                waiting.insert(entry.connection);
+            }
+            if entry.arguments.is_named("SELECT") && entry.arguments.count() == 2 {
+                let chosen: Option<u32> =
+                    std::str::from_utf8(entry.arguments.word(1)).ok().and_then(|text| text.parse().ok());
+                found.databases.extend(chosen);
+            }
+        }
         let is_asked = || options.is_in_part(entry.at_ns) && options.is_own(entry.connection);
         if event != RecordedEvent::Entry || !is_asked() {
             continue;
-        }
-        if may_wait(&entry.arguments) && waits_for_data(&entry.arguments) {
-            waiting.insert(entry.connection);
         }
         if let Some(reason) = chooser.reason_against(&entry) {
             *found.left_out.entry(reason.into()).or_default() += 1;

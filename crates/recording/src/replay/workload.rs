@@ -3,6 +3,7 @@
 use super::feed::{Effect, Feed, PlayedCommand, UserFeed};
 use super::selection::ReplayOptions;
 use super::survey::RecordingSurvey;
+use crate::entry::RecordedKind;
 use crate::format::RecordingHeader;
 use dyno_types::command::ReplyFacts;
 use dyno_types::metric::HELD;
@@ -63,31 +64,33 @@ impl UserFeed {
         match command.effect {
             Effect::Begins => self.in_transaction = true,
             Effect::Ends => self.in_transaction = false,
-            // One that restores it is known.
-            Effect::State if command.restores => {}
-            Effect::State => {
-                let name = command.first_words().split(' ').next().unwrap_or_default().to_uppercase();
-                self.state.retain(|(other, _)| *other != name);
-                self.state.push((name, command.clone()));
-            }
-            Effect::None => {}
+            Effect::State | Effect::None => {}
         }
         let place = self.free.pop().unwrap_or(self.under_way.len() as u32);
         Some((command, place))
     }
 
+    /// A command has set the state of the connection: the next one is brought into it, too.
+    fn keep_state(&mut self, command: &PlayedCommand) {
+        let name = command.first_words().split(' ').next().unwrap_or_default().to_uppercase();
+        self.state.retain(|(other, _)| *other != name);
+        self.state.push((name, command.clone()));
+    }
+
     /// The connection was lost: the next one is brought into its state, and the rest of a transaction is not sent.
-    fn lose_connection(&mut self, was_restoring: bool) {
+    fn lose_connection(&mut self) {
         self.skips |= std::mem::take(&mut self.in_transaction);
         while self.waiting.front().is_some_and(|next| next.restores) {
             self.waiting.pop_front();
         }
         self.restores = !self.state.is_empty();
-        if was_restoring {
-            // What comes next would go to another database: it waits until the server takes connections again.
-            let pause = self.pause.map_or(PAUSE.0, |(_, before)| (before * 2).min(PAUSE.1));
-            self.pause = Some((Instant::now() + pause, pause));
-        }
+    }
+
+    /// The state could not be restored. What comes next would go to another database: it waits until the server answers again.
+    fn pause_restoring(&mut self) {
+        self.lose_connection();
+        let pause = self.pause.map_or(PAUSE.0, |(_, before)| (before * 2).min(PAUSE.1));
+        self.pause = Some((Instant::now() + pause, pause));
     }
 
     /// Puts the commands that restore the state of a lost connection before the next one; false if it is too early for that.
@@ -169,19 +172,26 @@ impl Workload for Replay {
 
     fn next_recorded(&self, user: u64) -> NextRecorded {
         let mut own = self.feed.user(user);
+        if own.refused {
+            let rest = own.waiting.len() as u64;
+            own.waiting.drain(..).for_each(|command| self.feed.forget(&command));
+            self.feed.refused.fetch_add(rest, Ordering::Relaxed);
+        }
         let cut = own.skip_cut(&self.feed);
         if cut > 0 {
             self.feed.cut.fetch_add(cut, Ordering::Relaxed);
         }
         if !own.waiting.is_empty() && !own.restore_state() {
-            return NextRecorded::Unknown;
+            return NextRecorded::Unknown { not_before_ns: 0 };
         }
         match own.waiting.front() {
             Some(next) => {
                 NextRecorded::Due { at_ns: self.feed.options.due_ns(next.at_ns), waits: next.waits }
             }
             // The reader cannot add one meanwhile: it needs the lock that is held here.
-            None if self.feed.expects_more() => NextRecorded::Unknown,
+            None if self.feed.expects_more() => {
+                NextRecorded::Unknown { not_before_ns: self.feed.not_before_ns() }
+            }
             None => NextRecorded::Over,
         }
     }
@@ -191,23 +201,54 @@ impl Workload for Replay {
         let place = request.key as usize;
         let Some(command) = user.under_way.get_mut(place).and_then(Option::take) else { return };
         user.free.push(place as u32);
-        if outcome == Outcome::Aborted {
+        if command.restores {
+            match outcome {
+                Outcome::Ok => user.pause = None,
+                // The server has answered, and does not do it.
+                outcome if outcome.is_error_reply() => user.refused = true,
+                _ => user.pause_restoring(),
+            }
+            return;
+        }
+        match (outcome, &command.then) {
             // The run has ended before its reply.
-            self.feed.divergence.skip();
-        } else if outcome.is_unanswered() {
-            if let Some(then) = &command.then {
+            (Outcome::Aborted, _) => self.feed.divergence.skip(),
+            (outcome, Some(then)) if outcome.is_unanswered() => {
                 let is_first = !std::mem::replace(&mut user.has_differed, true);
                 self.feed.divergence.compare(then, None, is_first, &|| command.first_words());
             }
-            if matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
-                user.lose_connection(command.restores);
+            _ => {}
+        }
+        if command.effect == Effect::State {
+            match outcome {
+                // An error as it was then changes nothing.
+                Outcome::Ok if command.then.as_ref().is_some_and(|then| then.kind == RecordedKind::Error) => {
+                }
+                Outcome::Ok => user.keep_state(&command),
+                outcome if outcome.is_error_reply() => user.refused = true,
+                _ => {}
             }
-        } else if command.restores {
-            user.pause = None;
         }
-        if !command.restores {
-            self.feed.forget(&command);
+        if let Some(after_ns) = command.after_ns {
+            self.feed.note_then(command.metric, after_ns);
         }
+        self.feed.forget(&command);
+    }
+
+    fn has_recorded_times(&self) -> bool {
+        self.feed.options.speed.is_some()
+    }
+
+    fn left_recorded(&self, user: u64) -> Option<u64> {
+        let mut own = self.feed.user(user);
+        while own.waiting.front().is_some_and(|next| next.restores) {
+            own.waiting.pop_front();
+        }
+        own.waiting.front().and_then(|next| self.feed.options.due_ns(next.at_ns))
+    }
+
+    fn connection_lost(&self, user: u64) {
+        self.feed.user(user).lose_connection();
     }
 
     fn own_metrics(&self) -> OwnMetrics {

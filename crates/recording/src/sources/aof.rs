@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Times are seconds, where the server was told to write them (`aof-timestamp-enabled yes`): the commands of a second are spread
-//! evenly over it. A file that begins with a snapshot (`REDIS...`) is refused: of an append-only file of several parts the base is
-//! a data set, the incremental files are traffic.
+//! evenly over it. A file that begins with a snapshot (`REDIS...`) is refused: of an append-only file of several parts the base
+//! is a data set, the incremental files are traffic.
 
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry};

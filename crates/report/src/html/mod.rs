@@ -24,6 +24,7 @@ pub mod plain;
 pub mod plot;
 pub mod points;
 pub mod rates;
+mod replay;
 pub mod sections;
 pub mod served;
 pub mod text;

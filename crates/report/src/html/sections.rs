@@ -7,6 +7,7 @@ use crate::html::document::{
     percentile_figure, render_bar, render_chip, render_figure, render_section, render_tile, render_tools,
 };
 use crate::html::facts::{answer_of_run, facts_of_run, render_facts, slowest_operation};
+use crate::html::replay::render_replay;
 use crate::html::text::{
     format_bytes, format_percent, format_rate, format_us, format_whole, join_markup, render_table,
 };
@@ -468,7 +469,7 @@ fn operations(summary: &Summary) -> Markup {
     let heads = ["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"];
     html! {
         (render_table("Phases", &heads, summary.phases.iter().map(row), 1))
-        @if let Some(phase) = summary.measured_phase() { (requests(phase)) }
+        @if let Some(phase) = summary.measured_phase() { (requests(phase)) (render_replay(phase)) }
     }
 }
 

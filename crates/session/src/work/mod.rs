@@ -51,6 +51,9 @@ pub struct Prepared {
     /// Facts of commands that the server has told.
     #[serde(default)]
     pub commands: Vec<FoundCommand>,
+    /// Number of the database in which connections of a replay begin.
+    #[serde(default)]
+    pub database: u32,
     /// Names of recorded commands that only read, as the server says.
     #[serde(default)]
     pub reading: Vec<String>,

@@ -7,7 +7,7 @@ use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
 use dyno_recording::replay::{RecordingSurvey, Replay, ReplayOnly, ReplayOptions, survey_file};
-use dyno_recording::{RecordedProtocol, RecordingHeader};
+use dyno_recording::{Lack, RecordedProtocol, RecordingHeader};
 use dyno_types::units::{Thousands, written_duration};
 use dyno_types::{Content, RefusalCode, Refused, Verb};
 use std::path::Path;
@@ -70,6 +70,7 @@ fn options_of(source: &RecordingSource) -> ReplayOptions {
         include: source.include.iter().map(|name| name.to_uppercase()).collect(),
         reads: Vec::new(),
         part: (0, 1),
+        database: 0,
     }
 }
 
@@ -93,7 +94,7 @@ impl RecordedWork {
         wording: &Wording<'_>,
     ) -> Result<Self, Refused> {
         let key = (wording.source)("workload.recording.file").to_string();
-        let options = options_of(source);
+        let mut options = options_of(source);
         if options.from_ns >= options.to_ns {
             let key = (wording.source)("workload.recording.to").to_string();
             let words = format!("{key}: expected a time after {}", written_duration(options.from_ns));
@@ -106,6 +107,10 @@ impl RecordedWork {
             return Err(Refused::new(RefusalCode::Conflict, key, words));
         }
         let (header, survey) = survey(source, &options, &key)?;
+        if header.is_without(Lack::Times) {
+            // All commands would be due at once.
+            options.speed = None;
+        }
         if header.protocol != RecordedProtocol::Redis {
             let words = format!(
                 "{key}: {}: recordings of {} cannot be replayed yet",
@@ -165,9 +170,11 @@ impl RecordedWork {
         }
         let Some(keys) = target.count_keys()?.filter(|keys| *keys > 0) else { return Ok(()) };
         let uri = opened.redacted();
-        let database = uri.rsplit_once('/').map(|(_, last)| last.split('?').next().unwrap_or_default());
-        let database = database.and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
-        let server = opened.nodes().first().map_or(String::new(), |node| format!("{node}/{database}"));
+        let mut databases = self.survey.databases.clone();
+        databases.insert(self.options.database);
+        let named: Vec<String> = databases.iter().map(u32::to_string).collect();
+        let server =
+            opened.nodes().first().map_or(String::new(), |node| format!("{node}/{}", named.join(",")));
         if self.source.yes_write.as_deref() == Some(server.as_str()) {
             return Ok(());
         }
@@ -175,8 +182,8 @@ impl RecordedWork {
         let more = if more > 0 { format!(" and {more} other commands") } else { String::new() };
         let shown = writing[..writing.len().min(NAMED)].join(", ");
         let words = format!(
-            "{uri} holds {} keys, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it there all \
-             the same, `--only reads` leaves such commands out",
+            "{uri} holds {} keys, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it to these \
+             databases all the same, `--only reads` leaves such commands out",
             Thousands(keys)
         );
         Err(Refused::new(RefusalCode::OtherData, "workload.recording.yes_write", words).into())
@@ -246,6 +253,9 @@ impl Work for RecordedWork {
             let words = format!("{}: recordings cannot be replayed on a cluster yet", self.key);
             return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
         }
+        let uri = opened.redacted();
+        let path = uri.rsplit_once('/').map(|(_, last)| last.split('?').next().unwrap_or_default());
+        ready.database = path.and_then(|text| text.parse().ok()).unwrap_or(0);
         ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
         self.adopt(&ready)?;
         self.refuse_writes(opened, target.as_ref())?;
@@ -269,6 +279,11 @@ impl Work for RecordedWork {
         if survey.cut_off {
             ready.notes.push("the file has no end: it was cut off, and is replayed as far as it goes".into());
         }
+        if self.header.is_without(Lack::Times) {
+            ready.notes.push(
+                "it has no times: each command is sent as soon as the one before it is answered".into(),
+            );
+        }
         if !self.header.lacks.is_empty() {
             let lacks: Vec<&str> = self.header.lacks.iter().map(|lack| lack.lack_words()).collect();
             ready.notes.push(format!(
@@ -282,6 +297,7 @@ impl Work for RecordedWork {
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         self.options.reads.clone_from(&prepared.reading);
+        self.options.database = prepared.database;
         self.options.only = self.source.only.map(|only| match only {
             TrafficKind::Reads => ReplayOnly::Reads,
             TrafficKind::Writes => ReplayOnly::Writes,
@@ -306,7 +322,14 @@ impl Work for RecordedWork {
             return Ok(job.clone());
         }
         let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
-        let (_, own) = survey(&self.source, &options, &self.key)?;
+        let (_, own) = survey(&self.source, &options, &self.key).map_err(|refused| {
+            let connections = self.survey.connections;
+            let words = format!(
+                "{refused}; of {total} workers number {} has none of its {connections} connections",
+                index + 1
+            );
+            Refused::new(RefusalCode::BadValue, "client.workers", words)
+        })?;
         let own = Arc::new(RecordingSurvey::clone(&own).with_names_of(&self.survey));
         let part = self.job(self.replay(&options, &own), &own)?;
         Ok(Job { end: job.end, cores: every_nth(&job.cores, index, total), ..part })

@@ -16,7 +16,7 @@ use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use dyno_session::collection_stats::{CollectionStats, WorkerPart};
 use dyno_session::hosts::SeenByWorker;
-use dyno_session::load_generator::{Applied, LoadGenerator};
+use dyno_session::load_generator::{Applied, LoadGenerator, merge_replayed};
 use dyno_session::work::Prepared;
 use dyno_types::Outcome;
 use dyno_types::sync::held;
@@ -403,6 +403,7 @@ impl LoadGenerator for WorkerPool {
             system_s: there.iter().map(|d| d.system_s).sum(),
             peak_resident_bytes: there.iter().map(|d| d.peak_resident_bytes).sum(),
             threads: Some(there.iter().map(|d| d.threads).sum()),
+            replayed: merge_replayed(there.iter().filter_map(|d| d.replayed.clone())),
             rest: there.iter().fold((0, 0), |(sent, left), d| (sent + d.rest.0, left + d.rest.1)),
         })
     }
