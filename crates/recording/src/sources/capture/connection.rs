@@ -31,7 +31,7 @@ pub(super) struct Connection {
     held_bytes: usize,
     /// Since when bytes of the client's, and of the server's, are missing.
     holes_since: [Option<u64>; 2],
-    /// The number with which the client has begun.
+    /// The number of the client's SYN; one before its first number that was seen, where that SYN was not.
     begun_at: Option<u32>,
     /// When its last segment was seen.
     pub seen_ns: u64,
@@ -54,6 +54,10 @@ impl Connection {
             Some(number) => client.begin_at(number),
             None => {}
         }
+        let begun_at = match is_request {
+            true => Some(first),
+            false => segment.acknowledges,
+        };
         Connection {
             exchange: RedisExchange::new(number, value_limit, is_begin),
             client,
@@ -61,18 +65,15 @@ impl Connection {
             held: VecDeque::new(),
             held_bytes: 0,
             holes_since: [None; 2],
-            begun_at: (is_begin && is_request).then_some(segment.sequence),
+            begun_at: begun_at.map(|number| number.wrapping_sub(1)),
             seen_ns: 0,
         }
     }
 
     /// Returns whether a client's SYN begins another connection from the same port.
     pub fn is_other(&self, syn: &Segment<'_>) -> bool {
-        match self.begun_at {
-            Some(number) => number != syn.sequence,
-            // Its begin was not seen: a number before what has come is the same connection's.
-            None => !self.client.has_reached(syn.sequence.wrapping_add(1)),
-        }
+        // Where its begin was not seen, a number before what has come may be any other connection's.
+        self.begun_at != Some(syn.sequence)
     }
 
     /// Takes a segment; true if the connection has ended.
@@ -99,6 +100,8 @@ impl Connection {
         if is_request {
             if length > 0 {
                 self.take_request(at_ns, segment.sequence, segment.payload, segment.missing, sink)?;
+            }
+            if length > 0 || segment.is_fin {
                 self.release_held(at_ns, false, sink)?;
             }
         } else if length > 0 {

@@ -44,9 +44,15 @@ impl TcpStream {
         !self.waiting.is_empty()
     }
 
-    /// Returns whether everything up to `number` has come out.
+    /// Returns whether everything up to `number`, which the other side acknowledges, has come out.
     pub fn has_reached(&self, number: u32) -> bool {
+        let number = self.without_fin(number);
         self.next.is_none_or(|next| distance(next, number) <= 0)
+    }
+
+    /// A FIN counts as a byte: who acknowledges it acknowledges one more than there are.
+    fn without_fin(&self, number: u32) -> u32 {
+        self.end.filter(|end| end.wrapping_add(1) == number).unwrap_or(number)
     }
 
     /// Its last byte is the one before this number.
@@ -127,6 +133,7 @@ impl TcpStream {
         number: u32,
         out: &mut impl FnMut(Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let number = self.without_fin(number);
         while !self.has_reached(number) {
             match self.waiting.first() {
                 Some((first, _)) if distance(*first, number) > 0 => self.skip_hole(out)?,
@@ -201,8 +208,14 @@ mod tests {
         skip(&mut stream, 9, &mut all);
         push(&mut stream, 9, b"jk", 0, &mut all);
         assert_eq!(all, b"abc?fg?jk");
-        stream.note_end(11);
-        assert!(stream.has_ended());
+        stream.note_end(13);
+        assert!(!stream.has_ended() && !stream.has_reached(14));
+        // An acknowledged FIN is one more.
+        skip(&mut stream, 14, &mut all);
+        assert_eq!(all, b"abc?fg?jk?");
+        assert!(stream.has_ended() && stream.has_reached(14) && !stream.has_reached(15));
+        skip(&mut stream, 14, &mut all);
+        assert_eq!(all, b"abc?fg?jk?");
         // Too much waits.
         let large = vec![b'x'; WAITING_BYTES];
         push(&mut stream, 20, &large, 0, &mut all);

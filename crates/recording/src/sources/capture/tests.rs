@@ -307,6 +307,46 @@ fn a_port_may_be_used_again() {
 }
 
 #[test]
+fn a_port_of_a_connection_that_began_before_may_be_used_again() {
+    // Numbers before and behind those of the connection before.
+    for next in [[10, 20], [900_000, 700_000], [999, 20]] {
+        let mut trace = Traced::new(50_000);
+        trace.sent(0, PLAIN, &resp("get a")).sent(1, PLAIN, b"$1\r\na\r\n");
+        trace.next = next;
+        trace.begin().both("get b", "$1\r\nb\r\n");
+        let expected: &[&str] = if next[0] == 999 { &[] } else { &["1 get b: 1 1000"] };
+        if expected.is_empty() {
+            // One before the first number that was seen: its own SYN, which came late.
+            assert!(refused(&[trace.file()], &CaptureOptions::default()).contains("no commands"));
+        } else {
+            assert_eq!(read_one(&trace).0, expected);
+        }
+    }
+}
+
+#[test]
+fn a_fin_that_is_acknowledged_is_no_gap() {
+    let fin = Flags { fin: true, ..PLAIN };
+    // The client ends right after its last command: the reply acknowledges its end.
+    let mut trace = Traced::new(50_000);
+    trace.begin().both("get a", "$1\r\na\r\n").sent(0, PLAIN, &resp("quit")).sent(0, fin, b"");
+    trace.sent(1, PLAIN, b"+OK\r\n").sent(1, fin, b"").sent(0, PLAIN, b"");
+    let expected = (vec!["0 get a: 1 1000".to_owned(), "0 quit: 0 2000".to_owned()], vec![]);
+    assert_eq!(read_one(&trace), expected);
+    // The same, with the reply before that end in the file.
+    let mut changed = Traced::new(50_000);
+    changed.packets = trace.packets.clone();
+    let (end, reply) = (trace.packets[6].1.clone(), trace.packets[7].1.clone());
+    (changed.packets[6].1, changed.packets[7].1) = (reply, end);
+    assert_eq!(read_one(&changed), expected);
+    // The server ends an idle connection; the client goes on for a while.
+    let mut trace = Traced::new(50_000);
+    trace.begin().both("get a", "$1\r\na\r\n").sent(1, fin, b"").sent(0, PLAIN, b"");
+    trace.pause().pause().pause().sent(0, PLAIN, b"").sent(0, fin, b"").sent(1, PLAIN, b"");
+    assert_eq!(read_one(&trace), (vec!["0 get a: 1 1000".to_owned()], vec![]));
+}
+
+#[test]
 fn packets_that_were_cut_are_said() {
     let mut trace = Traced::new(50_000);
     trace.begin().both("get a", "$1\r\na\r\n").both(&format!("set b {}", "x".repeat(500)), "+OK\r\n");
