@@ -58,7 +58,7 @@ pub fn redis_exchange(data: &[u8]) {
         fed.expect("the sink takes everything");
         rest = behind;
     }
-    exchange.finish(&mut sink);
+    exchange.finish(&mut sink).expect("the sink takes everything");
     assert!(!sink.awaits.contains(&true), "every command has its reply, or none is awaited");
 }
 

@@ -21,6 +21,8 @@ pub mod reason {
     pub const BYTES_AFTER_GAPS: &str = "bytes between a gap and the next idle moment of a connection";
     /// Connections that carry no commands of clients.
     pub const REPLICATION: &str = "connections of replicas and of MONITOR";
+    /// Commands that would have made a connection one of those.
+    pub const REFUSED_REPLICATION: &str = "commands of replicas and MONITOR that the server has refused";
     /// Published messages, invalidations and the like.
     pub const PUSHES: &str = "messages that no command has asked for";
     /// Errors that a server sends of its own.

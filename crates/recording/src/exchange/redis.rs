@@ -18,6 +18,15 @@ pub const IDLE_NS: u64 = 20_000_000;
 /// Times that one command and its reply have followed each other, after which nothing else can be under way.
 const ALTERNATIONS: u32 = 16;
 
+/// Replies that are held back after a gap at most.
+const TRIAL_REPLIES: usize = 10_000;
+
+/// Commands that were sent after all before them were answered, after which the count of what is under way is believed.
+const BALANCED: u32 = 256;
+
+/// Time without a byte after which nothing is under way, nanoseconds: then no count is needed.
+pub const REST_NS: u64 = 1_000_000_000;
+
 /// Commands of a connection that wait for replies at most.
 const PENDING: usize = 1 << 20;
 
@@ -28,6 +37,8 @@ pub struct RedisExchange {
     replies: ReplyReader,
     entry: Entry,
     pending: VecDeque<Pending>,
+    /// Since it is read again after a gap, until it is known that nothing was under way then.
+    trial: Option<Trial>,
     state: ExchangeState,
     /// Channels and patterns that RESP 2 is subscribed to, and shards' channels.
     subscribed: (i64, i64),
@@ -39,9 +50,20 @@ pub struct RedisExchange {
     counts: ExchangeCounts,
 }
 
+/// Replies that belong to their commands only if nothing was under way when the connection was read again.
+#[derive(Default)]
+struct Trial {
+    replies: Vec<(u64, RecordedReply)>,
+    /// When the last one came.
+    seen_ns: u64,
+    /// Commands that were sent when all before them were answered.
+    balanced: u32,
+}
+
 /// A command that waits for its reply.
 struct Pending {
-    ticket: u64,
+    /// `None` for one that is not recorded.
+    ticket: Option<u64>,
     at_ns: u64,
     role: CommandRole,
     /// Confirmations that are still to come, of a subscription.
@@ -55,6 +77,10 @@ enum CommandRole {
     /// SUBSCRIBE and its kin.
     Subscription(&'static str),
     Reset,
+    /// MULTI, outside of a transaction.
+    Multi,
+    /// What makes the connection a replica's, or shows all commands.
+    Replication,
 }
 
 /// Messages about channels.
@@ -98,6 +124,7 @@ struct ExchangeCounts {
     gaps: u64,
     lost_bytes: u64,
     left_out: u64,
+    refused: u64,
     pushes: u64,
     unasked: u64,
 }
@@ -113,6 +140,7 @@ impl RedisExchange {
             replies: ReplyReader::default(),
             entry: Entry::default(),
             pending: VecDeque::new(),
+            trial: None,
             state,
             subscribed: (0, 0),
             replies_on: true,
@@ -141,8 +169,8 @@ impl RedisExchange {
                     self.counts.lost_bytes += bytes.len() as u64;
                     return Ok(());
                 }
-                let is_subscribed = gap.is_subscribed;
-                self.resume(is_subscribed);
+                let (is_subscribed, is_certain) = (gap.is_subscribed, gap.has_rested(at_ns));
+                self.resume(is_subscribed, is_certain);
             }
         }
         let mut at = 0;
@@ -183,11 +211,20 @@ impl RedisExchange {
             match self.replies.read_frame(bytes, &mut at) {
                 Ok(Some(frame)) => self.take_frame(at_ns, &frame, sink)?,
                 Ok(None) => break,
+                // Data for a replica are no reply.
+                Err(_)
+                    if self.pending.front().is_some_and(|front| front.role == CommandRole::Replication) =>
+                {
+                    self.leave_out_all(sink);
+                }
                 Err(_) => {
                     self.lose_track(sink);
                     self.counts.lost_bytes += (bytes.len() - at) as u64;
                 }
             }
+        }
+        if let ExchangeState::Lost(gap) = &mut self.state {
+            gap.see_reply(at_ns, bytes);
         }
         Ok(())
     }
@@ -200,14 +237,22 @@ impl RedisExchange {
     }
 
     /// The connection has ended, or the recording does: hands over its counts.
-    pub fn finish(&mut self, sink: &mut impl ExchangeSink) {
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        if self.pending.is_empty() {
+            self.end_trial(sink)?;
+        }
         self.give_up_all(sink);
         let counts = std::mem::take(&mut self.counts);
         sink.leave_out(reason::GAPS, counts.gaps);
         sink.leave_out(reason::BYTES_AFTER_GAPS, counts.lost_bytes);
         sink.leave_out(reason::REPLICATION, counts.left_out);
+        sink.leave_out(reason::REFUSED_REPLICATION, counts.refused);
         sink.leave_out(reason::PUSHES, counts.pushes);
         sink.leave_out(reason::UNASKED_ERRORS, counts.unasked);
+        Ok(())
     }
 
     /// Returns whether everything that came was understood, and no reply is awaited.
@@ -218,17 +263,34 @@ impl RedisExchange {
             && self.replies.is_between_replies()
     }
 
-    fn resume(&mut self, is_subscribed: bool) {
+    fn resume(&mut self, is_subscribed: bool, is_certain: bool) {
         self.commands.reset();
         self.replies.reset();
         self.entry.arguments.clear();
         self.subscribed = (i64::from(is_subscribed), 0);
         (self.replies_on, self.skips_next, self.in_transaction) = (true, false, false);
+        self.trial = (!is_certain).then(Trial::default);
         self.state = ExchangeState::Paired;
     }
 
+    /// What was paired since the last gap belongs together: hands it over.
+    fn end_trial(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        let replies = self.trial.take().map(|trial| trial.replies).unwrap_or_default();
+        replies.into_iter().try_for_each(|(ticket, reply)| sink.push_reply(ticket, reply))
+    }
+
+    /// Gives up what waits for a reply, and replies that may belong to other commands.
     fn give_up_all(&mut self, sink: &mut impl ExchangeSink) {
-        self.pending.drain(..).for_each(|waits| sink.give_up(waits.ticket));
+        let doubtful = self.trial.take().map(|trial| trial.replies).unwrap_or_default();
+        doubtful.into_iter().for_each(|(ticket, _)| sink.give_up(ticket));
+        self.pending.drain(..).filter_map(|waits| waits.ticket).for_each(|ticket| sink.give_up(ticket));
+    }
+
+    /// It is a replica's, or shows all commands.
+    fn leave_out_all(&mut self, sink: &mut impl ExchangeSink) {
+        self.give_up_all(sink);
+        self.counts.left_out += 1;
+        self.state = ExchangeState::LeftOut;
     }
 
     fn lose_track(&mut self, sink: &mut impl ExchangeSink) {
@@ -239,14 +301,14 @@ impl RedisExchange {
     }
 
     fn take_command(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        self.weigh_trial(at_ns, sink)?;
         let words = &self.entry.arguments;
-        if is_replication(words) && !self.in_transaction {
-            self.give_up_all(sink);
-            self.counts.left_out += 1;
-            self.state = ExchangeState::LeftOut;
-            return Ok(());
+        let mut role = command_role(words);
+        if !self.in_transaction && is_replication(words) {
+            role = CommandRole::Replication;
+        } else if !self.in_transaction && words.is_named("MULTI") {
+            role = CommandRole::Multi;
         }
-        let role = command_role(words);
         let confirmations = words.count().saturating_sub(1).max(1);
         let mut awaits = self.replies_on && !std::mem::take(&mut self.skips_next);
         self.in_transaction = match self.in_transaction {
@@ -266,15 +328,38 @@ impl RedisExchange {
             self.lose_track(sink);
             return Ok(());
         }
+        if role == CommandRole::Replication {
+            // It is not recorded: what matters is whether the server takes it.
+            self.entry.arguments.clear();
+            match awaits {
+                true => self.pending.push_back(Pending { ticket: None, at_ns, role, confirmations }),
+                false => self.leave_out_all(sink),
+            }
+            return Ok(());
+        }
         let mut entry = std::mem::replace(&mut self.entry, sink.take_entry());
         self.entry.arguments.clear();
         (entry.at_ns, entry.connection) = (at_ns, self.connection);
         (entry.overlaps, entry.implied, entry.reply) = (!self.pending.is_empty(), false, None);
         let ticket = sink.push_command(entry, awaits)?;
         if awaits {
-            self.pending.push_back(Pending { ticket, at_ns, role, confirmations });
+            self.pending.push_back(Pending { ticket: Some(ticket), at_ns, role, confirmations });
         } else if role == CommandRole::Reset {
             self.reset_connection();
+        }
+        Ok(())
+    }
+
+    /// Ends the trial after a gap where a command comes and all before it are answered, as often or after such a pause that no
+    /// other replies can be under way.
+    fn weigh_trial(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        let Some(trial) = &mut self.trial else { return Ok(()) };
+        if !self.pending.is_empty() || trial.replies.is_empty() {
+            return Ok(());
+        }
+        trial.balanced += 1;
+        if trial.balanced >= BALANCED || at_ns.saturating_sub(trial.seen_ns) >= IDLE_NS {
+            return self.end_trial(sink);
         }
         Ok(())
     }
@@ -291,7 +376,9 @@ impl RedisExchange {
         sink: &mut impl ExchangeSink,
     ) -> Result<(), RecordingError> {
         let front = self.pending.front_mut();
-        let subscribes = front.as_ref().is_some_and(|front| front.role != CommandRole::Other);
+        let subscribes = front
+            .as_ref()
+            .is_some_and(|front| matches!(front.role, CommandRole::Subscription(_) | CommandRole::Reset));
         let is_array = frame.kind == RecordedKind::Reply(ReplyKind::Array);
         let is_push = frame.role == FrameRole::Push;
         if is_push || is_array && (subscribes || self.subscribed != (0, 0)) {
@@ -317,13 +404,14 @@ impl RedisExchange {
             }
         }
         if self.pending.is_empty() {
-            if frame.kind == RecordedKind::Error {
+            if frame.kind == RecordedKind::Error && self.trial.is_none() {
                 self.counts.unasked += 1;
             } else if is_array && MESSAGES.iter().any(|name| frame.first_text() == name.as_bytes()) {
                 // It had subscribed before it was seen.
                 self.subscribed.0 = 1;
                 self.counts.pushes += 1;
             } else {
+                // Replies were under way when it was read again: none since then is where it belongs.
                 self.lose_track(sink);
             }
             return Ok(());
@@ -342,13 +430,31 @@ impl RedisExchange {
         if waits.role == CommandRole::Reset && !is_error {
             self.reset_connection();
         }
+        if waits.role == CommandRole::Multi && is_error {
+            // No transaction has begun, unless a later MULTI begins one.
+            self.in_transaction &= self.pending.iter().any(|other| other.role == CommandRole::Multi);
+        }
+        let Some(ticket) = waits.ticket else {
+            match is_error {
+                true => self.counts.refused += 1,
+                false => self.leave_out_all(sink),
+            }
+            return Ok(());
+        };
         let reply = RecordedReply {
             kind: frame.kind,
             size: frame.size,
             error: if is_error { frame.error_class() } else { String::new() },
             after_ns: Some(at_ns.saturating_sub(waits.at_ns)),
         };
-        sink.push_reply(waits.ticket, reply)
+        let Some(trial) = &mut self.trial else { return sink.push_reply(ticket, reply) };
+        trial.replies.push((ticket, reply));
+        trial.seen_ns = at_ns;
+        if trial.replies.len() > TRIAL_REPLIES {
+            // It never rests: nothing shows what was under way.
+            self.lose_track(sink);
+        }
+        Ok(())
     }
 }
 
@@ -358,6 +464,11 @@ impl AfterGap {
         let is_answered = matches!(self.turn, Turn::Server { ends: true });
         let is_quiet = now_ns.saturating_sub(self.seen_ns) >= IDLE_NS || self.alternations >= ALTERNATIONS;
         is_answered && is_quiet && is_command_head(bytes)
+    }
+
+    /// Returns whether it was quiet for so long that nothing was under way.
+    fn has_rested(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.seen_ns) >= REST_NS
     }
 
     fn see_request(&mut self, at_ns: u64, bytes: &[u8]) {

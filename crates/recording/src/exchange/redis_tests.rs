@@ -1,4 +1,4 @@
-use super::redis::{IDLE_NS, RedisExchange, is_command_head};
+use super::redis::{IDLE_NS, REST_NS, RedisExchange, is_command_head};
 use super::{ExchangeSink, reason};
 use crate::entry::{Entry, LongValue, RecordedKind, RecordedReply};
 use crate::format::RecordingError;
@@ -70,7 +70,7 @@ impl Fed {
     }
 
     fn finish(&mut self) -> (Vec<String>, Vec<(&str, u64)>) {
-        self.exchange.finish(&mut self.kept);
+        self.exchange.finish(&mut self.kept).unwrap();
         let shown = self.kept.entries.iter().map(|(entry, _)| show(entry)).collect();
         (shown, self.kept.left_out.iter().map(|(name, count)| (name.as_str(), *count)).collect())
     }
@@ -256,6 +256,64 @@ fn after_a_gap_a_connection_is_read_from_an_idle_moment_on() {
 }
 
 #[test]
+fn replies_that_were_under_way_at_a_quiet_moment_are_found_out() {
+    let mut fed = Fed::new(false);
+    // Two commands are under way, one of them is answered; the other takes its time.
+    fed.client(&[resp("get p"), resp("get q")].concat()).server(b"$1\r\np\r\n");
+    fed.now_ns += IDLE_NS;
+    fed.client(&resp("get a")).server(b"$2\r\nqq\r\n").client(&resp("get b")).server(b"$3\r\naaa\r\n");
+    // More replies than commands: none of them is where it belongs.
+    fed.server(b"$4\r\nbbbb\r\n").client(&resp("get c")).server(b"$5\r\nccccc\r\n");
+    fed.now_ns += IDLE_NS;
+    fed.both("get d", b"$6\r\ndddddd\r\n");
+    fed.now_ns += IDLE_NS;
+    // What comes now without a command does not undo what two quiet moments have shown.
+    fed.both("get e", b"$7\r\neeeeeee\r\n").server(b"-ERR idle\r\n");
+    let (shown, left) = fed.finish();
+    assert_eq!(shown, ["get a -> none 0", "get b -> none 0", "get d -> string 6 1", "get e -> string 7 1"]);
+    let lost = 2 * resp("get p").len() + 7 + resp("get c").len() + 11;
+    assert_eq!(
+        left,
+        [(reason::BYTES_AFTER_GAPS, lost as u64), (reason::UNASKED_ERRORS, 1), (reason::GAPS, 1)]
+    );
+}
+
+#[test]
+fn after_a_long_rest_nothing_is_under_way() {
+    let mut fed = Fed::new(false);
+    fed.server(b"+OK\r\n");
+    fed.now_ns += REST_NS;
+    fed.both("get a", b"$1\r\na\r\n").server(b"$1\r\nx\r\n").client(&resp("get b"));
+    assert_eq!(fed.finish().0, ["get a -> string 1 1"]);
+}
+
+#[test]
+fn a_refused_command_changes_nothing() {
+    let mut fed = Fed::new(true);
+    fed.both("monitor", b"-NOPERM no\r\n").both("get a", b"$1\r\na\r\n");
+    fed.client(&[resp("replconf x"), resp("get b"), resp("psync ? -1")].concat());
+    fed.server(b"-ERR x\r\n$1\r\nb\r\n-ERR y\r\n");
+    // No transaction has begun.
+    fed.both("multi", b"-LOADING wait\r\n").client(&resp("client reply skip")).client(&resp("set a 1"));
+    fed.both("get a", b"$1\r\n1\r\n");
+    // The data of a replica are no reply.
+    fed.both("sync", b"\n\n$EOF:x\r\n").both("get c", b"$1\r\nc\r\n");
+    let (shown, left) = fed.finish();
+    assert_eq!(
+        shown,
+        [
+            "get a -> string 1 1",
+            "& get b -> string 1 1",
+            "multi -> error LOADING 1",
+            "client reply skip -> none 0",
+            "set a 1 -> none 0",
+            "get a -> string 1 1"
+        ]
+    );
+    assert_eq!(left, [(reason::REFUSED_REPLICATION, 3), (reason::REPLICATION, 1)]);
+}
+
+#[test]
 fn a_connection_that_began_before_is_read_when_it_is_idle() {
     // The reply to a command that was not seen is pending through the silence: nothing is read before it has come.
     let mut fed = Fed::new(false);
@@ -390,7 +448,7 @@ fn fed_in_parts(turns: &[(Vec<u8>, Vec<u8>)], lengths: &[usize]) -> CollectedExc
             exchange.feed_reply(at_ns + 7, part, &mut kept).unwrap();
         }
     }
-    exchange.finish(&mut kept);
+    exchange.finish(&mut kept).unwrap();
     kept
 }
 

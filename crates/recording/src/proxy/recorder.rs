@@ -95,7 +95,7 @@ impl<W: Write> Recorder<W> {
             // Its end was among what was dropped.
             let is_other = place.as_ref().is_some_and(|(number, _)| *number != record.connection);
             if is_other && let Some((_, mut other)) = place.take() {
-                other.finish(&mut self.sink);
+                other.finish(&mut self.sink)?;
             }
             let (length, is_request) = match record.event {
                 TrafficEvent::Opened => {
@@ -107,7 +107,7 @@ impl<W: Write> Recorder<W> {
                 }
                 TrafficEvent::Closed => {
                     if let Some((_, mut ended)) = place.take() {
-                        ended.finish(&mut self.sink);
+                        ended.finish(&mut self.sink)?;
                     }
                     continue;
                 }
@@ -137,7 +137,7 @@ impl<W: Write> Recorder<W> {
     /// Ends the recording.
     pub fn finish(mut self, left_out: &[(&str, u64)]) -> Result<RecordingTotals, RecordingError> {
         for (_, mut exchange) in self.open.drain(..).flatten() {
-            exchange.finish(&mut self.sink);
+            exchange.finish(&mut self.sink)?;
         }
         let mut writer = self.sink.ordered.into_writer()?;
         left_out.iter().for_each(|(reason, count)| writer.leave_out(reason, *count));

@@ -257,7 +257,6 @@ impl Connection {
     /// The connection, or the capture, has ended.
     pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
         self.release_held(self.seen_ns, true, sink)?;
-        self.exchange.finish(sink);
-        Ok(())
+        self.exchange.finish(sink)
     }
 }
