@@ -4,7 +4,7 @@
 //! allow. A side that takes nothing holds 64 KiB at most; then the other one is no longer read.
 
 use super::stream::{Received, Stream};
-use super::traffic_queue::{BATCH_NS, TrafficEvent, TrafficRecord, TrafficSender};
+use super::traffic_queue::{TrafficEvent, TrafficRecord, TrafficSender};
 use super::{ProxySettings, StreamTls};
 use dyno_engine::net::monotonic_ns;
 use rustix::event::Timespec;
@@ -141,9 +141,8 @@ impl<'a> Relay<'a> {
             if let Some(until) = until_ns {
                 wait_ns = wait_ns.min(until - now_ns);
             }
-            if let Some(oldest) = self.traffic.as_ref().and_then(TrafficSender::oldest_ns) {
-                let due_ns = self.begins_ns + oldest + BATCH_NS;
-                wait_ns = wait_ns.min(due_ns.saturating_sub(now_ns));
+            if let Some(due_ns) = self.traffic.as_ref().and_then(TrafficSender::due_ns) {
+                wait_ns = wait_ns.min((self.begins_ns + due_ns).saturating_sub(now_ns));
             }
             let timeout = Timespec {
                 tv_sec: (wait_ns / 1_000_000_000) as i64,
@@ -167,9 +166,9 @@ impl<'a> Relay<'a> {
             now_ns = monotonic_ns();
             self.resume_accepting(now_ns)?;
             if let Some(traffic) = &mut self.traffic
-                && traffic.oldest_ns().is_some_and(|oldest| self.begins_ns + oldest + BATCH_NS <= now_ns)
+                && traffic.due_ns().is_some_and(|due| self.begins_ns + due <= now_ns)
             {
-                traffic.hand_over();
+                traffic.hand_over(now_ns - self.begins_ns);
             }
         }
         Ok(())
@@ -280,8 +279,8 @@ impl<'a> Relay<'a> {
             // A handshake begins with the client's first message.
             pair.sides[1].stream.flush().map_err(|_| PairEnd::Unreachable)?;
         }
-        let handshakes = pair.sides.iter().any(|side| side.stream.is_handshaking());
-        let failed = |_| if handshakes { PairEnd::Tls } else { PairEnd::Closed };
+        let handshakes = pair.sides.each_ref().map(|side| side.stream.is_handshaking());
+        let failed = |_| if handshakes.contains(&true) { PairEnd::Tls } else { PairEnd::Closed };
         for side in &mut pair.sides {
             side.stream.flush().map_err(failed)?;
         }
@@ -289,6 +288,9 @@ impl<'a> Relay<'a> {
         for from in [0, 1] {
             more |= self.pass_on(index, pair, from).map_err(failed)?;
         }
+        // A handshake that was completed here lets wait nothing any more, and no event tells of it.
+        let is_completed = |side: usize| handshakes[side] && !pair.sides[side].stream.is_handshaking();
+        more |= is_completed(0) || is_completed(1);
         if pair.sides.iter().all(|side| side.told) {
             return Err(PairEnd::Closed);
         }

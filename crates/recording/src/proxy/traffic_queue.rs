@@ -10,7 +10,7 @@ const BATCH_BYTES: usize = 256 << 10;
 const BATCHES: usize = 128;
 
 /// A batch is handed over at the latest after this time, nanoseconds.
-pub(super) const BATCH_NS: u64 = 10_000_000;
+const BATCH_NS: u64 = 10_000_000;
 
 /// What has happened on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub(super) struct TrafficSender {
     full: SyncSender<Batch>,
     spare: Receiver<Batch>,
     batch: Batch,
+    /// The next attempt after there was no room.
+    not_before_ns: u64,
     lost_bytes: u64,
 }
 
@@ -61,7 +63,8 @@ pub(super) struct TrafficReceiver {
 pub(super) fn traffic_queue() -> (TrafficSender, TrafficReceiver) {
     let (full, receiver) = sync_channel(BATCHES);
     let (spare, spares) = sync_channel(BATCHES);
-    let sender = TrafficSender { full, spare: spares, batch: Batch::default(), lost_bytes: 0 };
+    let sender =
+        TrafficSender { full, spare: spares, batch: Batch::default(), not_before_ns: 0, lost_bytes: 0 };
     (sender, TrafficReceiver { full: receiver, spare })
 }
 
@@ -77,13 +80,13 @@ impl TrafficSender {
         self.batch.records.push(record);
         self.batch.bytes.extend_from_slice(bytes);
         if self.batch.bytes.len() >= BATCH_BYTES {
-            self.hand_over();
+            self.hand_over(record.at_ns);
         }
     }
 
-    /// When the oldest record was made that is not handed over.
-    pub fn oldest_ns(&self) -> Option<u64> {
-        self.batch.records.first().map(|record| record.at_ns)
+    /// When the batch is to be handed over at the latest; `None` if nothing is in it.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.batch.records.first().map(|oldest| (oldest.at_ns + BATCH_NS).max(self.not_before_ns))
     }
 
     /// Bytes that were dropped because the recorder was slow.
@@ -91,8 +94,8 @@ impl TrafficSender {
         self.lost_bytes
     }
 
-    /// Hands the batch over, or drops what it holds where there is no room: connections that end stay in it.
-    pub fn hand_over(&mut self) {
+    /// Hands the batch over at this time, or drops what it holds where there is no room: connections that end stay in it.
+    pub fn hand_over(&mut self, now_ns: u64) {
         let next = self.spare.try_recv().unwrap_or_default();
         let batch = std::mem::replace(&mut self.batch, next);
         let Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) =
@@ -100,6 +103,7 @@ impl TrafficSender {
         else {
             return;
         };
+        self.not_before_ns = now_ns + BATCH_NS;
         self.lost_bytes += batch.bytes.len() as u64;
         batch.bytes.clear();
         batch.records.retain(|record| record.event == TrafficEvent::Closed);
@@ -157,9 +161,11 @@ mod tests {
         }
         assert_eq!(sender.lost_bytes(), 2 * BATCH_BYTES as u64);
         sender.push_event(record(TrafficEvent::Closed, 1));
-        sender.hand_over();
+        assert_eq!(sender.due_ns(), Some(5 + BATCH_NS));
+        sender.hand_over(7 * BATCH_NS);
         sender.push_event(record(TrafficEvent::Opened, 2));
-        assert_eq!(sender.oldest_ns(), Some(5));
+        // The next attempt is not at once, however old what waits is.
+        assert_eq!(sender.due_ns(), Some(8 * BATCH_NS));
         for _ in 0..BATCHES {
             let batch = receiver.next_batch(Duration::from_secs(5)).unwrap();
             assert!(!batch.after_loss && batch.bytes.len() == BATCH_BYTES);
