@@ -15,9 +15,19 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Plain bytes that TLS holds at most before they are sent.
 const TLS_BUFFER: usize = 64 << 10;
+
+/// Silence after which the other side is asked whether it is still there.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
+
+/// Interval of further questions.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Questions without an answer after which a connection has ended.
+const KEEP_ALIVE_PROBES: u32 = 3;
 
 /// TLS on either side.
 #[derive(Clone, Default)]
@@ -118,6 +128,14 @@ impl Write for Raw<'_> {
     }
 }
 
+/// Finds out that the other side has vanished: it would hold its place for ever.
+fn keep_alive(fd: &OwnedFd) -> io::Result<()> {
+    sockopt::set_tcp_keepidle(fd, KEEP_ALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(fd, KEEP_ALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(fd, KEEP_ALIVE_PROBES)?;
+    Ok(sockopt::set_socket_keepalive(fd, true)?)
+}
+
 fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
@@ -126,6 +144,7 @@ impl Stream {
     /// A client's connection, which was accepted without blocking.
     pub fn from_accepted(fd: OwnedFd, tls: &StreamTls) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
+        keep_alive(&fd)?;
         let tls = match &tls.clients {
             None => None,
             Some(config) => {
@@ -150,6 +169,7 @@ impl Stream {
         let begun = match to {
             Endpoint::Tcp { address, .. } => {
                 sockopt::set_tcp_nodelay(&fd, true)?;
+                keep_alive(&fd)?;
                 rustix::net::connect(&fd, address)
             }
             Endpoint::Unix(path) => rustix::net::connect(&fd, &SocketAddrUnix::new(path.as_path())?),

@@ -281,3 +281,20 @@ fn commands_of_many_connections_keep_their_order_and_their_numbers() {
     };
     assert!(found.iter().all(is_number));
 }
+
+#[test]
+fn both_sides_are_asked_whether_they_are_still_there() {
+    use super::stream::Stream;
+    use rustix::net::sockopt;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let to_server = Stream::begin_connect(&endpoint(address), &StreamTls::default()).unwrap();
+    let accepted = listener.accept().unwrap().0;
+    let to_client = Stream::from_accepted(accepted.into(), &StreamTls::default()).unwrap();
+    for stream in [to_server, to_client] {
+        assert!(sockopt::socket_keepalive(stream.fd()).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(stream.fd()).unwrap(), Duration::from_secs(60));
+        assert_eq!(sockopt::tcp_keepintvl(stream.fd()).unwrap(), Duration::from_secs(10));
+        assert_eq!(sockopt::tcp_keepcnt(stream.fd()).unwrap(), 3);
+    }
+}
