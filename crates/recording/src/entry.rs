@@ -129,6 +129,13 @@ impl Arguments {
         self.bytes.len()
     }
 
+    /// Memory that is held, bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.long.capacity() * size_of::<(u32, LongValue)>()
+    }
+
     /// Appends a word that is not kept.
     pub fn push_long(&mut self, value: LongValue) {
         self.long.push((self.ends.len() as u32, value));

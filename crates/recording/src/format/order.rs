@@ -14,6 +14,12 @@ pub const REPLY_WINDOW: usize = 100_000;
 /// Most bytes of commands that wait.
 const WINDOW_BYTES: u64 = 64 << 20;
 
+/// Entries whose memory is kept for others at most.
+const SPARE: usize = 1_000;
+
+/// Memory of such an entry at most, bytes.
+const SPARE_BYTES: usize = 4 << 10;
+
 /// Commands on their way into a recording: they come in the order of their times, and their replies in any.
 pub struct OrderedEntries<W: Write> {
     writer: RecordingWriter<W>,
@@ -105,8 +111,7 @@ impl<W: Write> OrderedEntries<W> {
             self.late.insert(self.first, number);
         }
         self.first += 1;
-        // One of hundreds of megabytes is not kept.
-        if self.spare.len() < REPLY_WINDOW && entry.arguments.length() < 1 << 12 {
+        if self.spare.len() < SPARE && entry.arguments.held_bytes() <= SPARE_BYTES {
             self.spare.push(entry);
         }
         Ok(())

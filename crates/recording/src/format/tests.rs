@@ -168,3 +168,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn names_beyond_measure_are_counted_together() {
+    let mut writer = RecordingWriter::new(Vec::new(), &header()).unwrap();
+    let long = "x".repeat(65);
+    for name in [&long[..64], &long, "get", "GET"] {
+        writer.push_entry(&entry(0, 0, &[name], None)).unwrap();
+    }
+    for n in 0..2_000 {
+        writer.push_entry(&entry(0, 0, &[&format!("c{n}")], None)).unwrap();
+    }
+    let names = &writer.totals_so_far().by_name;
+    assert_eq!((names.get("GET"), names.get(&long[..64].to_uppercase())), (Some(&2), Some(&1)));
+    assert_eq!((names.len(), names.get("OTHER")), (1_000, Some(&1_004)));
+    assert_eq!(names.values().sum::<u64>(), 2_004);
+}
+
+#[test]
+fn little_memory_is_kept_for_entries_to_come() {
+    let mut ordered = OrderedEntries::new(RecordingWriter::new(Vec::new(), &header()).unwrap());
+    // A short command in the memory of a long one.
+    let mut long = entry(0, 0, &["SET", "k", &"x".repeat(5_000)], None);
+    long.arguments.clear();
+    long.arguments.push_word(b"PING");
+    ordered.push_command(long, false).unwrap();
+    assert_eq!(ordered.take_spare().arguments.held_bytes(), 0);
+    // All of them wait for the first one.
+    let first = ordered.push_command(entry(0, 0, &["PING"], None), true).unwrap();
+    for _ in 0..3_000 {
+        ordered.push_command(entry(0, 0, &["PING"], None), false).unwrap();
+    }
+    ordered.push_reply(first, text(1, None)).unwrap();
+    ordered.write_ready(0).unwrap();
+    let spare =
+        std::iter::from_fn(|| Some(ordered.take_spare()).filter(|one| one.arguments.held_bytes() > 0));
+    assert_eq!(spare.count(), 1_000);
+}

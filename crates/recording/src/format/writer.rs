@@ -16,6 +16,15 @@ use zstd::zstd_safe::CParameter;
 /// Level of compression: one core packs some hundred megabytes a second.
 const LEVEL: i32 = 1;
 
+/// Names of commands that are counted, each for itself, at most.
+const NAMES: usize = 1_000;
+
+/// Longest name that is counted for itself, bytes.
+const NAME_BYTES: usize = 64;
+
+/// Name under which all others are counted.
+const OTHER_NAMES: &str = "OTHER";
+
 /// A recording that is being written. Without [`RecordingWriter::finish`] it has no end, as if it had been cut off.
 pub struct RecordingWriter<W: Write> {
     out: W,
@@ -103,12 +112,15 @@ impl<W: Write> RecordingWriter<W> {
         totals.bytes += entry.arguments.length();
         self.name.clear();
         if !entry.arguments.is_empty() {
-            let capitals = entry.arguments.word(0).iter().map(|byte| byte.to_ascii_uppercase() as char);
+            let name = entry.arguments.word(0);
+            let capitals = name.iter().take(NAME_BYTES + 1).map(|byte| byte.to_ascii_uppercase() as char);
             self.name.extend(capitals);
         }
+        let is_room = totals.by_name.len() < NAMES && self.name.chars().count() <= NAME_BYTES;
         match totals.by_name.get_mut(&self.name) {
             Some(count) => *count += 1,
-            None => drop(totals.by_name.insert(self.name.clone(), 1)),
+            None if is_room => drop(totals.by_name.insert(self.name.clone(), 1)),
+            None => *totals.by_name.entry(OTHER_NAMES.to_owned()).or_default() += 1,
         }
     }
 
