@@ -37,6 +37,12 @@ const CONNECTIONS: usize = 100_000;
 /// Such a silence, nanoseconds.
 const SILENCE_NS: u64 = 600_000_000_000;
 
+/// Time within which a segment is seen again behind a translation of its address, nanoseconds.
+const TRANSLATION_NS: u64 = 20_000_000;
+
+/// Connections that have begun of late and are looked through for that.
+const BEGINS: usize = 4_096;
+
 /// Segments that look like commands before a port is taken for a server's where none was named at first.
 const VOTES: u64 = 3;
 
@@ -47,6 +53,8 @@ mod reason {
     pub const BACKWARD: &str = "times that went back (taken as the time before)";
     pub const UNKNOWN_LINK: &str = "packets of an unknown link layer";
     pub const CUT_OFF: &str = "files that end within a packet";
+    pub const TRANSLATED: &str =
+        "connections that were seen twice, before and behind a translation of their address";
     pub const OTHER_PORTS: &str = "segments that look like commands, on other ports";
 }
 
@@ -234,12 +242,19 @@ impl<W: Write> ExchangeSink for CaptureSink<'_, '_, W> {
     }
 }
 
+/// Client and server.
+type ConnectionKey = (SocketAddr, SocketAddr);
+
 /// The connections of a capture.
 struct CaptureRecorder<'a, 'b, W: Write> {
     sink: CaptureSink<'a, 'b, W>,
     ports: Vec<u16>,
-    /// By client and server.
-    connections: HashMap<(SocketAddr, SocketAddr), Connection>,
+    connections: HashMap<ConnectionKey, Connection>,
+    /// Connections that have begun of late: port and number of the client, addresses, and when.
+    begun: HashMap<(u16, u32), (ConnectionKey, u64)>,
+    /// Connections that are known by other addresses, and their clients' first numbers.
+    twins: HashMap<ConnectionKey, u32>,
+    translated: u64,
     next_number: u32,
     begins_ns: u64,
     last_ns: u64,
@@ -255,6 +270,9 @@ impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
             sink,
             ports,
             connections: HashMap::new(),
+            begun: HashMap::new(),
+            twins: HashMap::new(),
+            translated: 0,
             next_number: 0,
             begins_ns,
             last_ns: begins_ns,
@@ -288,6 +306,12 @@ impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
         let at_ns = self.last_ns - self.begins_ns;
         let key = if is_request { (segment.from, segment.to) } else { (segment.to, segment.from) };
         let is_new_begin = segment.is_syn && segment.acknowledges.is_none();
+        if is_new_begin {
+            self.note_begin(key, segment.sequence, at_ns);
+        }
+        if !self.twins.is_empty() && self.twins.contains_key(&key) {
+            return Ok(());
+        }
         if is_new_begin && self.connections.get(&key).is_some_and(|known| known.is_other(&segment)) {
             self.end_connection(&key)?;
         }
@@ -312,7 +336,28 @@ impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
         Ok(())
     }
 
-    fn end_connection(&mut self, key: &(SocketAddr, SocketAddr)) -> Result<(), SourceError> {
+    /// A client's SYN: one with the port and the number of another that has just begun is the same, with another address.
+    fn note_begin(&mut self, key: ConnectionKey, sequence: u32, at_ns: u64) {
+        let same = (key.0.port(), sequence);
+        match self.begun.get(&same) {
+            Some((other, since)) if at_ns - since <= TRANSLATION_NS => {
+                if *other != key && self.twins.insert(key, sequence) != Some(sequence) {
+                    self.translated += 1;
+                }
+            }
+            _ => {
+                self.twins.remove(&key);
+                if self.begun.len() >= BEGINS {
+                    self.begun.retain(|_, (_, since)| at_ns - *since <= TRANSLATION_NS);
+                }
+                if self.begun.len() < BEGINS {
+                    self.begun.insert(same, (key, at_ns));
+                }
+            }
+        }
+    }
+
+    fn end_connection(&mut self, key: &ConnectionKey) -> Result<(), SourceError> {
         if let Some(mut connection) = self.connections.remove(key) {
             connection.finish(&mut self.sink)?;
         }
@@ -346,6 +391,7 @@ impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
             (reason::FRAGMENTS, self.fragments),
             (reason::BACKWARD, self.backward),
             (reason::UNKNOWN_LINK, self.unknown_link),
+            (reason::TRANSLATED, self.translated),
         ] {
             self.sink.leave_out(name, count);
         }

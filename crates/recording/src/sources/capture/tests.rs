@@ -347,6 +347,28 @@ fn a_fin_that_is_acknowledged_is_no_gap() {
 }
 
 #[test]
+fn a_connection_behind_a_translated_address_is_the_same() {
+    let mut trace = Traced::new(50_000);
+    trace.begin().both("get a", "$1\r\na\r\n").both("get b", "$1\r\nb\r\n");
+    // The published address of the server, and the one behind it; then the same client with another number.
+    let translated = |packet: &(u64, Vec<u8>)| {
+        let mut other = packet.clone();
+        let at = if other.1[12..16] == SERVER { 12 } else { 16 };
+        other.1[at..at + 4].copy_from_slice(&[172, 17, 0, 2]);
+        (other.0 + 40_000, other.1)
+    };
+    let mut twice = Traced::new(50_000);
+    twice.packets = trace.packets.iter().flat_map(|one| [one.clone(), translated(one)]).collect();
+    let mut again = Traced::new(50_000);
+    (again.next, again.now_ns) = ([70_000, 90_000], trace.now_ns);
+    again.begin().both("get c", "$1\r\nc\r\n");
+    twice.packets.extend(again.packets.iter().map(translated));
+    let (shown, left) = read_one(&twice);
+    assert_eq!(shown, ["0 get a: 1 1000", "0 get b: 1 1000", "1 get c: 1 1000"]);
+    assert_eq!(left, [(reason::TRANSLATED.to_owned(), 1)]);
+}
+
+#[test]
 fn packets_that_were_cut_are_said() {
     let mut trace = Traced::new(50_000);
     trace.begin().both("get a", "$1\r\na\r\n").both(&format!("set b {}", "x".repeat(500)), "+OK\r\n");
