@@ -39,18 +39,17 @@ fn endpoint(address: SocketAddr) -> Endpoint {
 }
 
 fn proxied(to: SocketAddr, connections: usize, limit: usize) -> Proxied<Limited> {
+    proxied_by(to, StreamTls::default(), connections, limit)
+}
+
+fn proxied_by(to: SocketAddr, tls: StreamTls, connections: usize, limit: usize) -> Proxied<Limited> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let thread = std::thread::spawn(move || {
-        let settings = ProxySettings {
-            to: endpoint(to),
-            tls: StreamTls::default(),
-            connections,
-            duration: None,
-            value_limit: 64 << 10,
-        };
+        let settings =
+            ProxySettings { to: endpoint(to), tls, connections, duration: None, value_limit: 64 << 10 };
         let mut kept = Limited { bytes: Vec::new(), limit };
         let writer = RecordingWriter::new(&mut kept, &proxy_header(64 << 10)).unwrap();
         let ended = run_proxy(listener, &settings, Some(writer), &stopped);
@@ -297,4 +296,51 @@ fn both_sides_are_asked_whether_they_are_still_there() {
         assert_eq!(sockopt::tcp_keepintvl(stream.fd()).unwrap(), Duration::from_secs(10));
         assert_eq!(sockopt::tcp_keepcnt(stream.fd()).unwrap(), 3);
     }
+}
+
+#[test]
+fn what_waits_for_a_handshake_goes_on_when_it_is_completed() {
+    const TOTAL: usize = 200_000;
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap();
+    // Tickets would wake the relay.
+    config.send_tls13_tickets = 0;
+    let config = Arc::new(config);
+    let to = server(move |mut stream| {
+        // By then the client has sent more than TLS holds before its handshake.
+        std::thread::sleep(Duration::from_millis(500));
+        let mut tls = rustls::ServerConnection::new(config.clone()).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut stream);
+        let mut all = vec![0; TOTAL];
+        if stream.read_exact(&mut all).is_ok() {
+            stream.write_all(b"+OK\r\n").unwrap();
+        }
+    });
+    let trusting = dyno_types::address::Tls {
+        ca: None,
+        cert: None,
+        key: None,
+        insecure: true,
+        any_name: false,
+        server_name: None,
+    };
+    let tls = StreamTls::load(None, Some(&trusting)).unwrap();
+    let proxy = proxied_by(to, tls, 10, usize::MAX);
+    let mut client = proxy.connect();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let head = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$199969\r\n";
+    let command = [head.as_bytes(), &vec![b'x'; TOTAL - head.len() - 2], b"\r\n"].concat();
+    client.write_all(&command).unwrap();
+    let mut reply = [0; 5];
+    client.read_exact(&mut reply).unwrap();
+    drop(client);
+    let (ended, _) = proxy.end();
+    assert_eq!(ended.unwrap().recording.unwrap().replies, 1);
 }
