@@ -95,7 +95,7 @@ pub struct RecordingTotals {
     pub replies: u64,
     /// Bytes of all words.
     pub bytes: u64,
-    /// Commands by their names, in capitals.
+    /// Commands by their names, in capitals; `OTHER` for names of more than 64 bytes, and for those after the first 1,000.
     pub by_name: BTreeMap<String, u64>,
     /// What was seen and is not in it, by its reason, such as `credentials`.
     pub left_out: BTreeMap<String, u64>,

@@ -41,7 +41,8 @@ pub(super) fn fit(mut counts: Vec<u32>) -> (Popularity, f64) {
     let mut tiers: Vec<(u64, f64)> = Vec::new();
     let mut from = 0usize;
     while from < counts.len() {
-        // 1, 1, 2, 4, 8 keys and so on: popular keys differ, the others are alike. A tier ends where counts fall far below its first.
+        // 1, 1, 2, 4, 8 keys and so on: popular keys differ, the others are alike. A tier ends where counts fall far below its
+        // first.
         let most = if from == 0 { 1 } else { from.min(counts.len() - from) };
         let least = counts[from] - counts[from] / 3;
         let size = counts[from..from + most].partition_point(|count| *count >= least).max(1);
