@@ -240,8 +240,8 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// When the next recorded operation of a user is due after the epoch, nanoseconds, whatever it waits for; `None` where none is
-    /// known. [`Workload::draw`] takes it.
+    /// When the next recorded operation of a user is due after the epoch, nanoseconds, whatever it waits for; `None` where none
+    /// is known. [`Workload::draw`] takes it.
     fn left_recorded(&self, _user: u64) -> Option<u64> {
         None
     }

@@ -13,6 +13,8 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
         &[
             ("run", "Measure a target, or carry out an experiment"),
             ("record", "Record the traffic of your own applications"),
+            ("replay", "Send it once more, and compare the replies"),
+            ("learn", "Make a workload that behaves like it"),
             ("top", "Watch a server alone, one line a second"),
             ("clean", "Remove what runs have loaded into a database"),
             ("selftest", "Check the engine against queueing theory"),

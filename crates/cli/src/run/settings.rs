@@ -64,7 +64,7 @@ fn chosen(experiment: &Experiment, job: &Job, threads: usize) -> Experiment {
 
 fn of_workload(settings: &PropertySettings) -> Vec<Setting> {
     // Documents of one's own have none of YCSB's properties.
-    let ycsb = settings.get("dyno.template").is_none();
+    let ycsb = ["dyno.template", "dyno.recording"].iter().all(|key| settings.get(key).is_none());
     let defaults = known_properties().iter().filter(|_| ycsb).map(|p| (p.name, p.default));
     let list = settings.list_provenance(defaults, mask_value).into_iter();
     // The number of operations shapes the key space of a workload that inserts, if one is given.
@@ -94,6 +94,9 @@ mod tests {
     /// A file of commands.
     const LINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/commands.txt");
 
+    /// A recording of ten seconds.
+    const TRAFFIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/traffic.dyno");
+
     /// A value of an option that is not its default, and what it needs beside it.
     fn typed(name: &str) -> (&'static str, &'static [&'static str]) {
         match name {
@@ -108,6 +111,9 @@ mod tests {
             "stamps" => ("client", &[]),
             "command-data" => (DATA, &["--command", "GET __field:test__"]),
             "command-file" => (LINES, &[]),
+            "recording" => (TRAFFIC, &[]),
+            "only" => ("reads", &["--recording", TRAFFIC]),
+            "speed" | "from" | "to" | "include" | "yes-write" => ("3", &["--recording", TRAFFIC]),
             "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),
             _ => ("3", &[]),
         }
@@ -117,6 +123,7 @@ mod tests {
     fn recorded<'a>(name: &str, value: &'a str) -> &'a str {
         match name {
             // A bare number counts seconds.
+            "from" | "to" => "3s",
             "think" | "duration" | "warmup" | "timeout" | "drain" | "monitor-interval" => "3s",
             // Records no more threads than this test's 16 users on one core have, and the wait that they have.
             "threads" => "1",

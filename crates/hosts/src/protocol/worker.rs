@@ -214,7 +214,7 @@ pub struct PhaseDone {
     pub rest: (u64, u64),
     /// Replies of its part of a replay beside those of then.
     #[serde(default)]
-    pub replayed: Option<ReplayedReplies>,
+    pub replayed: Option<Box<ReplayedReplies>>,
     /// CPU time of its whole host in the measured phase; `None` where the host does not tell it.
     #[serde(default)]
     pub host_cpu: Option<HostCpuShare>,

@@ -11,6 +11,7 @@
 
 mod recorder;
 mod relay;
+mod settings;
 mod stream;
 mod traffic_queue;
 
@@ -20,13 +21,13 @@ use crate::format::{
     Lack, RecordedProtocol, RecordingError, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter,
 };
 use dyno_engine::net::monotonic_ns;
-use dyno_types::Endpoint;
 use recorder::Recorder;
 use relay::Relay;
+pub use settings::ProxySettings;
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Reasons for which something that the proxy has seen is not in the recording.
 pub mod reason {
@@ -38,20 +39,6 @@ pub mod reason {
     pub const TOO_MANY: &str = "connections above the limit";
     /// A handshake that failed, on either side.
     pub const TLS: &str = "connections whose TLS has failed";
-}
-
-/// Settings of a proxy.
-pub struct ProxySettings {
-    /// The server.
-    pub to: Endpoint,
-    /// TLS towards it, and towards clients.
-    pub tls: StreamTls,
-    /// Clients at the same time; further ones are closed.
-    pub connections: usize,
-    /// Time after which the recording ends.
-    pub duration: Option<Duration>,
-    /// Values longer than this are not kept, bytes.
-    pub value_limit: usize,
 }
 
 /// What came of a proxy's work.

@@ -3,9 +3,9 @@
 //! Sockets are watched at their edges: what is readable or writable is remembered, and a direction goes on as far as both sides
 //! allow. A side that takes nothing holds 64 KiB at most; then the other one is no longer read.
 
-use super::stream::{Received, Stream};
+use super::settings::ProxySettings;
+use super::stream::{Received, Stream, StreamTls};
 use super::traffic_queue::{TrafficEvent, TrafficRecord, TrafficSender};
-use super::{ProxySettings, StreamTls};
 use dyno_engine::net::monotonic_ns;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};

@@ -1,11 +1,13 @@
 use super::*;
 use crate::format::{RecordedEvent, RecordingReader};
 use crate::{Entry, RecordedKind};
+use dyno_types::Endpoint;
 use std::io::Read;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A proxy in a thread of its own, which is ended by [`Proxied::end`].
 struct Proxied<W> {

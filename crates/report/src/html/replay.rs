@@ -59,5 +59,5 @@ fn then_and_now(phase: &Phase, replay: &ReplayFigures) -> Markup {
     }
     let title = format!("From command to reply: then (recorded at the {}) and now", replay.point);
     let heads = ["operation", "replies then", "p50 then", "p50 now", "p99 then", "p99 now"];
-    render_table(&title, &heads, rows.into_iter(), 1)
+    render_table(&title, &heads, rows, 1)
 }

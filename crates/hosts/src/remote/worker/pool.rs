@@ -403,7 +403,7 @@ impl LoadGenerator for WorkerPool {
             system_s: there.iter().map(|d| d.system_s).sum(),
             peak_resident_bytes: there.iter().map(|d| d.peak_resident_bytes).sum(),
             threads: Some(there.iter().map(|d| d.threads).sum()),
-            replayed: merge_replayed(there.iter().filter_map(|d| d.replayed.clone())),
+            replayed: merge_replayed(there.iter().filter_map(|d| d.replayed.as_deref().cloned())),
             rest: there.iter().fold((0, 0), |(sent, left), d| (sent + d.rest.0, left + d.rest.1)),
         })
     }

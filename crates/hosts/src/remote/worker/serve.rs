@@ -461,7 +461,7 @@ impl WorkerLoop<'_> {
             threads,
             users,
             rest,
-            replayed: applied.replayed,
+            replayed: applied.replayed.map(Box::new),
             host_cpu: (measured.total > 0)
                 .then(|| HostCpuShare { busy: measured.busy_share(), steal: measured.steal_share() }),
             unheard_ns: self.shared.longest_silence_ns.load(Ordering::Relaxed),
