@@ -4,7 +4,7 @@ use super::Unreadable;
 use crate::entry::Arguments;
 
 /// Appends the words of a line, read as the server does: double quotes know escapes, single quotes only `\'`.
-pub(super) fn read_inline(line: &[u8], into: &mut Arguments) -> Result<(), Unreadable> {
+pub(crate) fn read_inline(line: &[u8], into: &mut Arguments) -> Result<(), Unreadable> {
     let mut at = 0;
     let mut word = Vec::new();
     loop {

@@ -9,6 +9,8 @@ pub mod redis;
 mod redis_commands;
 mod redis_replies;
 
+pub(crate) use inline_command::read_inline;
+
 use crate::entry::{Entry, RecordedReply};
 use crate::format::{OrderedEntries, RecordingError};
 use std::io::Write;

@@ -9,7 +9,8 @@
 //! out, since the script's command brings them back. Passwords the server leaves out itself.
 
 use super::{NewRecording, SourceError};
-use crate::entry::Entry;
+use crate::entry::{Arguments, Entry};
+use crate::exchange::read_inline;
 use crate::format::{Lack, RecordedProtocol, RecordingHeader, RecordingPoint, RecordingTotals};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -54,52 +55,6 @@ fn read_line(line: &[u8]) -> Option<MonitorLine<'_>> {
     Some(MonitorLine { at_ns, database, client: &rest[space + 1..end], words: &rest[end + 2..] })
 }
 
-/// Reads the words of a line, quoted as the server's `sdscatrepr` does; false if it is not written so.
-fn read_words(mut text: &[u8], words: &mut Vec<Vec<u8>>) -> bool {
-    words.clear();
-    loop {
-        let Some(rest) = text.strip_prefix(b"\"") else { return false };
-        let mut word = Vec::new();
-        let mut at = 0;
-        loop {
-            let escaped = rest.get(at + 1);
-            match (rest.get(at), escaped) {
-                (None, _) => return false,
-                (Some(b'"'), _) => break,
-                (Some(b'\\'), Some(b'x')) => {
-                    let digits = rest.get(at + 2..at + 4).and_then(|two| std::str::from_utf8(two).ok());
-                    let Some(byte) = digits.and_then(|two| u8::from_str_radix(two, 16).ok()) else {
-                        return false;
-                    };
-                    word.push(byte);
-                    at += 4;
-                }
-                (Some(b'\\'), Some(letter)) => {
-                    word.push(match letter {
-                        b'n' => b'\n',
-                        b'r' => b'\r',
-                        b't' => b'\t',
-                        b'a' => 7,
-                        b'b' => 8,
-                        other => *other,
-                    });
-                    at += 2;
-                }
-                (Some(byte), _) => {
-                    word.push(*byte);
-                    at += 1;
-                }
-            }
-        }
-        words.push(word);
-        text = &rest[at + 1..];
-        match text.strip_prefix(b" ") {
-            Some(more) => text = more,
-            None => return text.is_empty(),
-        }
-    }
-}
-
 /// Connections by what the server calls them.
 #[derive(Default)]
 struct Connections {
@@ -115,7 +70,7 @@ pub fn record_monitor<W: Write>(
     input: &mut dyn BufRead,
     new: &mut NewRecording<'_, W>,
 ) -> Result<RecordingTotals, SourceError> {
-    let (mut line, mut words) = (Vec::new(), Vec::new());
+    let (mut line, mut words) = (Vec::new(), Arguments::default());
     let mut recording = None;
     let (mut begins_ns, mut last_ns) = (0, 0);
     let (mut unread, mut scripts, mut backward) = (0, 0, 0);
@@ -129,7 +84,9 @@ pub fn record_monitor<W: Write>(
         while line.last().is_some_and(|byte| *byte == b'\n' || *byte == b'\r') {
             line.pop();
         }
-        let read = read_line(&line).filter(|found| read_words(found.words, &mut words));
+        words.clear();
+        // Words are quoted as the server reads them in a command that is a line.
+        let read = read_line(&line).filter(|found| read_inline(found.words, &mut words).is_ok());
         let Some(found) = read else {
             // The server's answer to MONITOR, and an end in the middle of a line.
             unread += u64::from(!line.is_empty() && line != b"OK" && is_whole);
@@ -151,7 +108,7 @@ pub fn record_monitor<W: Write>(
         last_ns = last_ns.max(found.at_ns);
         let at_ns = last_ns - begins_ns;
         let number = connections.known.len() as u32;
-        let selects = words[0].eq_ignore_ascii_case(b"select");
+        let selects = words.is_named("SELECT");
         let known = connections.known.get_mut(found.client);
         let (connection, database) = match known {
             Some(known) => known,
@@ -167,10 +124,11 @@ pub fn record_monitor<W: Write>(
             entry.arguments.clear();
             entry.implied = false;
         }
-        if selects && let Some(chosen) = words.get(1).and_then(|word| std::str::from_utf8(word).ok()) {
-            *database = chosen.parse().unwrap_or(*database);
+        if selects && words.count() > 1 {
+            let chosen = std::str::from_utf8(words.word(1)).ok().and_then(|text| text.parse().ok());
+            *database = chosen.unwrap_or(*database);
         }
-        words.iter().for_each(|word| entry.arguments.push_limited(word, new.value_limit));
+        words.words().for_each(|word| entry.arguments.push_limited(word, new.value_limit));
         writer.push_entry(&entry)?;
     }
     let Some(mut writer) = recording else { return Err(SourceError::Nothing("lines of MONITOR")) };
@@ -261,9 +219,9 @@ mod tests {
             (found.at_ns, found.database, found.client),
             (1_339_518_083_107_412_000, 12, &b"[::1]:60866"[..])
         );
-        let mut words = Vec::new();
-        assert!(read_words(found.words, &mut words));
-        assert_eq!(words, [b"set".to_vec(), b"a b".to_vec(), b"\0\n\r\t\x07\x08\\\"]\xff".to_vec()]);
+        let mut words = Arguments::default();
+        read_inline(found.words, &mut words).unwrap();
+        assert!(words.words().eq([&b"set"[..], b"a b", b"\0\n\r\t\x07\x08\\\"]\xff"]));
         for wrong in [
             &b"OK"[..],
             b"1339518083 [0 127.0.0.1:1] \"get\"",
@@ -273,8 +231,9 @@ mod tests {
         ] {
             assert_eq!(read_line(wrong), None);
         }
-        for wrong in [&b"get"[..], b"\"get", b"\"a\"\"b\"", b"\"a\" ", b"\"\\x0\"", b"\"a\\"] {
-            assert!(!read_words(wrong, &mut words), "{}", String::from_utf8_lossy(wrong));
+        // A line that was cut within a word.
+        for wrong in [&b"\"get"[..], b"\"a\"\"b\"", b"\"a\\"] {
+            assert!(read_inline(wrong, &mut words).is_err(), "{}", String::from_utf8_lossy(wrong));
         }
     }
 }
