@@ -242,8 +242,8 @@ impl OpenTarget for OpenRedis {
         true
     }
 
-    fn recorded_protocol(&self) -> Option<&'static str> {
-        Some("redis")
+    fn recorded_protocol(&self) -> Option<(&'static str, u32)> {
+        Some(("redis", self.options.database))
     }
 
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {

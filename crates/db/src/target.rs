@@ -225,8 +225,9 @@ pub trait OpenTarget: Any + Send + Sync {
         false
     }
 
-    /// The protocol of recordings that can be replayed on it, where there is one.
-    fn recorded_protocol(&self) -> Option<&'static str> {
+    /// The protocol of recordings that can be replayed on it, where there is one, and the number of the database in which its
+    /// connections begin.
+    fn recorded_protocol(&self) -> Option<(&'static str, u32)> {
         None
     }
 

@@ -76,6 +76,9 @@ pub enum NextRecorded {
     Over,
 }
 
+/// Examples of replies that differ which are kept.
+pub const REPLAY_EXAMPLES: usize = 5;
+
 /// Replies of a replay beside those that were recorded. A reply counts once, by the first way in which it differs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayedReplies {
@@ -108,11 +111,6 @@ pub struct ReplayedReplies {
 }
 
 impl ReplayedReplies {
-    /// Replies that differ.
-    pub fn count_differing(&self) -> u64 {
-        self.missing + self.error + self.kind + self.size
-    }
-
     /// Adds those of another worker.
     pub fn merge(&mut self, other: ReplayedReplies) {
         let both = [
@@ -126,7 +124,7 @@ impl ReplayedReplies {
             (&mut self.errors_as_then, other.errors_as_then),
         ];
         both.into_iter().for_each(|(own, more)| *own += more);
-        let room = 5usize.saturating_sub(self.examples.len());
+        let room = REPLAY_EXAMPLES.saturating_sub(self.examples.len());
         self.examples.extend(other.examples.into_iter().take(room));
         for (name, times) in other.then {
             let own = self.then.entry(name).or_default();

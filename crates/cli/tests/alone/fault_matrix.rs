@@ -106,6 +106,9 @@ const BESIDE: [&str; 6] = ["errors", "connections", "drops", "offered_rate", "pr
 const OF_THE_CLIENT: [&str; 7] =
     ["client_share", "receive_lag", "client_cpu", "pinning", "neighbours", "steal", "shaping"];
 
+/// Those of them that no host makes by waking threads late.
+const NOT_THE_HOST: [&str; 3] = ["client_cpu", "pinning", "shaping"];
+
 /// So many of them are read from what the load threads did.
 const OWN_FIGURES: usize = 3;
 
@@ -315,7 +318,10 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
         // A server that is only slow now and then has slow response times, and a valid run but for what the host is late.
         Side::Server => {
             let slow = matches!(fault, Fault::Stops(_, ..300) | Fault::Way(_));
-            (slow || has(&OF_THE_SERVER) || has(&BESIDE) || has(&["neighbours", "steal"]))
+            ((slow && !has(&NOT_THE_HOST))
+                || has(&OF_THE_SERVER)
+                || has(&BESIDE)
+                || has(&["neighbours", "steal"]))
                 && (!client_to_blame || has(&["neighbours", "steal"]))
         }
     };

@@ -21,6 +21,9 @@ const AHEAD_BYTES: (u64, u64) = (256 << 20, 1 << 30);
 /// Most commands whose late reply is waited for.
 const UNANSWERED: usize = 1 << 20;
 
+/// Shares of the recorded times.
+const SHARES: usize = 16;
+
 /// Pause of the reader when it is far enough ahead.
 const PAUSE: Duration = Duration::from_micros(500);
 
@@ -97,17 +100,11 @@ impl PlayedCommand {
 
     /// Its name and its first argument, for messages: values stay out of them.
     pub fn first_words(&self) -> String {
-        let mut bytes = Vec::new();
-        match &self.made {
-            None => bytes.extend_from_slice(&self.bytes[..self.bytes.len().min(200)]),
-            Some(arguments) => {
-                arguments.words().take(2).for_each(|word| bytes.extend([b"\r\n", word].concat()));
-                bytes.truncate(200);
-            }
-        }
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let words = text.split("\r\n").filter(|part| !part.starts_with(['*', '$']) && !part.is_empty());
-        let line = words.take(2).collect::<Vec<_>>().join(" ");
+        let words: Vec<&[u8]> = match &self.made {
+            None => bulk_strings(&self.bytes).take(2).collect(),
+            Some(arguments) => arguments.words().take(2).collect(),
+        };
+        let line = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
         line.chars().take(60).map(|c| if c.is_control() { '.' } else { c }).collect()
     }
 
@@ -116,6 +113,19 @@ impl PlayedCommand {
             + self.made.as_ref().map_or(0, |made| made.words().map(|w| w.len() as u64).sum())
             + OVERHEAD
     }
+}
+
+/// The words of a command as it goes over the wire, one after the other.
+fn bulk_strings(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut at = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+    std::iter::from_fn(move || {
+        let head = bytes.get(at + 1..)?;
+        let end = head.iter().position(|byte| *byte == b'\r')?;
+        let length: usize = std::str::from_utf8(&head[..end]).ok()?.parse().ok()?;
+        let from = at + 1 + end + 2;
+        at = from + length + 2;
+        bytes.get(from..from + length)
+    })
 }
 
 fn put_command(arguments: &Arguments, out: &mut Vec<u8>) {
@@ -178,8 +188,9 @@ pub(super) struct Feed {
     /// Where times were taken then, and whether replies have any.
     point: RecordingPoint,
     has_replies: bool,
-    /// Recorded times from command to reply, by metric, microseconds: those of commands that are sent.
-    then: Mutex<Vec<Histogram<u32>>>,
+    /// Recorded times from command to reply, by metric, nanoseconds: those of commands that are sent. In shares of the users, so
+    /// that load threads do not wait for each other.
+    then: [Mutex<Vec<Histogram<u32>>>; SHARES],
 }
 
 impl Feed {
@@ -192,7 +203,7 @@ impl Feed {
         Feed {
             point: header.point,
             has_replies: !header.is_without(Lack::Replies),
-            then: Mutex::default(),
+            then: Default::default(),
             path: path.to_owned(),
             users: (0..survey.users).map(|_| Mutex::default()).collect(),
             options,
@@ -220,14 +231,16 @@ impl Feed {
 
     /// Replies of now beside those of then, so far; `metrics`: names of all metrics.
     pub fn replayed(&self, metrics: &[String]) -> ReplayedReplies {
-        let then = self.then.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |(name, times): (&String, &Histogram<u32>)| {
-            let all: BTreeMap<u64, u64> = times
-                .iter_recorded()
-                .map(|step| (step.value_iterated_to(), u64::from(step.count_at_value())))
-                .collect();
-            (!all.is_empty()).then(|| (name.clone(), all))
-        };
+        let mut then: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
+        for share in &self.then {
+            let share = share.lock().unwrap_or_else(PoisonError::into_inner);
+            for (name, times) in metrics.iter().zip(share.iter()).filter(|(_, times)| !times.is_empty()) {
+                let own = then.entry(name.clone()).or_default();
+                for step in times.iter_recorded() {
+                    *own.entry(step.value_iterated_to()).or_default() += u64::from(step.count_at_value());
+                }
+            }
+        }
         let mut left_out = self.survey.left_out.clone();
         for (reason, count) in [
             ("commands of transactions whose connection was lost", &self.cut),
@@ -246,7 +259,7 @@ impl Feed {
         };
         ReplayedReplies {
             point: point.into(),
-            then: metrics.iter().zip(then.iter()).filter_map(of).collect(),
+            then,
             left_out,
             failure: self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ..self.divergence.so_far()
@@ -254,8 +267,8 @@ impl Feed {
     }
 
     /// Notes the time that a reply took then.
-    pub fn note_then(&self, metric: u16, after_ns: u64) {
-        let mut then = self.then.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn note_then(&self, user: u64, metric: u16, after_ns: u64) {
+        let mut then = self.then[user as usize % SHARES].lock().unwrap_or_else(PoisonError::into_inner);
         let number = usize::from(metric);
         while then.len() <= number {
             // Three digits, and as long as it needs: it cannot be refused.
@@ -282,8 +295,11 @@ impl Feed {
         self.options.due_ns(self.read_ns.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// A command is done with.
+    /// A command is done with. One that restores a state was never read.
     pub fn forget(&self, command: &PlayedCommand) {
+        if command.restores {
+            return;
+        }
         self.held.fetch_sub(command.memory(), Ordering::Relaxed);
     }
 
@@ -322,7 +338,7 @@ impl Feed {
         while let Some(event) = reader.next_event(&mut entry)? {
             if let RecordedEvent::LateReply { number, reply } = &event {
                 if let (Some(metric), Some(after_ns)) = (unanswered.remove(number), reply.after_ns) {
-                    self.note_then(metric, after_ns);
+                    self.note_then(0, metric, after_ns);
                 }
                 continue;
             }
@@ -429,5 +445,21 @@ impl Feed {
     fn push(&self, user: u32, command: PlayedCommand) {
         self.held.fetch_add(command.memory(), Ordering::Relaxed);
         self.user(u64::from(user)).waiting.push_back(command);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_key_and_not_the_value() {
+        for (key, shown) in
+            [("k", "SET k"), ("$k", "SET $k"), ("*1", "SET *1"), ("", "SET "), ("a\r\n*b", "SET a..*b")]
+        {
+            let arguments = Arguments::from_words(["SET", key, "secret"]);
+            let entry = Entry { arguments, ..Entry::default() };
+            assert_eq!(PlayedCommand::of_entry(&entry, (0, true, Effect::None)).first_words(), shown);
+        }
     }
 }

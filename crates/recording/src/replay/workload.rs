@@ -126,9 +126,7 @@ impl Workload for Replay {
         let metric = match user.waiting.pop_front() {
             None => 0,
             Some(command) => {
-                if !command.restores {
-                    self.feed.forget(&command);
-                }
+                self.feed.forget(&command);
                 command.metric
             }
         };
@@ -173,7 +171,7 @@ impl Workload for Replay {
     fn next_recorded(&self, user: u64) -> NextRecorded {
         let mut own = self.feed.user(user);
         if own.refused {
-            let rest = own.waiting.len() as u64;
+            let rest = own.waiting.iter().filter(|command| !command.restores).count() as u64;
             own.waiting.drain(..).for_each(|command| self.feed.forget(&command));
             self.feed.refused.fetch_add(rest, Ordering::Relaxed);
         }
@@ -230,7 +228,7 @@ impl Workload for Replay {
             }
         }
         if let Some(after_ns) = command.after_ns {
-            self.feed.note_then(command.metric, after_ns);
+            self.feed.note_then(u64::from(request.collection), command.metric, after_ns);
         }
         self.feed.forget(&command);
     }

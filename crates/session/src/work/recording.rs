@@ -237,10 +237,9 @@ impl Work for RecordedWork {
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let mut ready = Prepared::default();
-        let target = opened
-            .command_target()
-            .filter(|_| opened.recorded_protocol() == Some(self.header.protocol.protocol_name()));
-        let Some(target) = target else {
+        let spoken =
+            opened.recorded_protocol().filter(|(name, _)| *name == self.header.protocol.protocol_name());
+        let Some((target, (_, database))) = opened.command_target().zip(spoken) else {
             let words = format!(
                 "{}: {} is a recording of {}: expected a target that speaks it",
                 self.key,
@@ -253,9 +252,7 @@ impl Work for RecordedWork {
             let words = format!("{}: recordings cannot be replayed on a cluster yet", self.key);
             return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
         }
-        let uri = opened.redacted();
-        let path = uri.rsplit_once('/').map(|(_, last)| last.split('?').next().unwrap_or_default());
-        ready.database = path.and_then(|text| text.parse().ok()).unwrap_or(0);
+        ready.database = database;
         ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
         self.adopt(&ready)?;
         self.refuse_writes(opened, target.as_ref())?;
