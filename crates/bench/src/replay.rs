@@ -25,7 +25,6 @@ fn recording(folder: &Path, operations: u64) -> Result<PathBuf> {
         clock_step_ns: 1_000,
         lacks: Vec::new(),
         value_limit: 1 << 16,
-        anonymised: false,
     };
     let path = folder.join(format!("{operations}.dyno"));
     let mut writer = RecordingWriter::create_file(&path, &header)?;

@@ -59,10 +59,10 @@ fn then_and_now(out: &mut String, phase: &Phase, replay: &ReplayFigures, style: 
         let percentile =
             |name: &str| now.percentiles_us.get(name).copied().flatten().map_or("-".into(), format_us);
         let line = format!(
-            "then     {name}: p50 {}, p99 {} (recorded at the {}); now p50 {}, p99 {}",
+            "then     {name}: p50 {}, p99 {} ({}); now p50 {}, p99 {}",
             format_us(then.p50_us),
             format_us(then.p99_us),
-            replay.point,
+            replay.describe_point(),
             percentile("p50"),
             percentile("p99")
         );

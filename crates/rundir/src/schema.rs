@@ -447,6 +447,14 @@ pub struct ReplayFigures {
 }
 
 impl ReplayFigures {
+    /// Where times were taken then, in words.
+    pub fn describe_point(&self) -> String {
+        match self.point.as_str() {
+            "unknown" => "it was not said where".into(),
+            point => format!("recorded at the {point}"),
+        }
+    }
+
     /// Replies that differ.
     pub fn count_differing(&self) -> u64 {
         self.missing + self.error + self.kind + self.size

@@ -82,7 +82,6 @@ fn with_replies(dyno: &Dyno, replies: &[(&str, Option<u64>)]) {
         clock_step_ns: 1,
         lacks: Vec::new(),
         value_limit: 1 << 16,
-        anonymised: false,
     };
     let mut writer = RecordingWriter::create_file(&dyno.path("t.dyno"), &header).unwrap();
     for (number, (key, size)) in replies.iter().enumerate() {

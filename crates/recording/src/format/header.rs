@@ -70,9 +70,6 @@ pub struct RecordingHeader {
     pub lacks: Vec<Lack>,
     /// Values longer than this are not kept, bytes.
     pub value_limit: u64,
-    /// True if keys and values were replaced.
-    #[serde(default)]
-    pub anonymised: bool,
 }
 
 impl RecordingHeader {

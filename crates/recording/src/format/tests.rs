@@ -12,7 +12,6 @@ fn header() -> RecordingHeader {
         clock_step_ns: 1_000,
         lacks: vec![Lack::Values],
         value_limit: 65_536,
-        anonymised: false,
     }
 }
 

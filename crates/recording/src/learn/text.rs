@@ -421,7 +421,6 @@ mod tests {
             clock_step_ns: 1_000,
             lacks: vec![Lack::Replies],
             value_limit: 1 << 16,
-            anonymised: false,
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.dyno");

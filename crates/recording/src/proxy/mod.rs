@@ -74,7 +74,6 @@ pub fn proxy_header(value_limit: usize) -> RecordingHeader {
         clock_step_ns: 1,
         lacks: Vec::<Lack>::new(),
         value_limit: value_limit as u64,
-        anonymised: false,
     }
 }
 

@@ -178,7 +178,6 @@ fn header(begins_s: Option<u64>, value_limit: usize) -> RecordingHeader {
         clock_step_ns: SECOND_NS,
         lacks,
         value_limit: value_limit as u64,
-        anonymised: false,
     }
 }
 

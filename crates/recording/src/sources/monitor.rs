@@ -147,7 +147,6 @@ fn header(begins_ns: u64, value_limit: usize) -> RecordingHeader {
         clock_step_ns: 1_000,
         lacks: vec![Lack::Replies],
         value_limit: value_limit as u64,
-        anonymised: false,
     }
 }
 

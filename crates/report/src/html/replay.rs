@@ -57,7 +57,7 @@ fn then_and_now(phase: &Phase, replay: &ReplayFigures) -> Markup {
     if rows.is_empty() {
         return html! {};
     }
-    let title = format!("From command to reply: then (recorded at the {}) and now", replay.point);
+    let title = format!("From command to reply: then ({}) and now", replay.describe_point());
     let heads = ["operation", "replies then", "p50 then", "p50 now", "p99 then", "p99 now"];
     render_table(&title, &heads, rows, 1)
 }

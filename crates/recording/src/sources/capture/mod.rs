@@ -101,7 +101,6 @@ pub fn record_capture<W: Write>(
         clock_step_ns: if packets.has_nanoseconds() { 1 } else { 1_000 },
         lacks: Vec::new(),
         value_limit: new.value_limit as u64,
-        anonymised: false,
     };
     let sink = CaptureSink { new, header, ordered: None, left_out: BTreeMap::new() };
     let mut capture = CaptureRecorder::new(sink, ports, begins_ns);
