@@ -200,7 +200,7 @@ fn long_words_and_large_numbers_do_not_wrap() {
         "--no-out",
     ];
     let (screens, _) = watch(&dyno, &arguments, false);
-    let described = |s: &&String| bar(s).is_some() && s.contains("901,667/s on");
+    let described = |s: &&String| bar(s).is_some() && s.contains("901,667/s at first on");
     assert!(screens.iter().any(|s| described(&s)), "the load is not described");
     assert_narrow(&screens);
 }

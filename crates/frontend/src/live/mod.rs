@@ -211,7 +211,7 @@ fn describe(job: &Job) -> String {
         Pacing::Closed { .. } => counted(job.users, "user"),
         Pacing::Recorded => format!("as recorded, on {}", counted(job.users, "connection")),
         Pacing::Open { profile, .. } => {
-            let changes = if profile.is_constant() { "" } else { " at first, then a rate that changes," };
+            let changes = if profile.is_constant() { "" } else { " at first" };
             format!("{}/s{changes} on {} connections", Rate(profile.rate_at(job.warmup_ns)), job.users)
         }
     };
