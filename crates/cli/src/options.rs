@@ -35,6 +35,12 @@ pub enum SourceKind {
     Monitor,
     /// Append-only file of Redis, with its timestamps (aof-timestamp-enabled yes)
     Aof,
+    /// Snapshot of Redis (RDB): its keys, as commands that restore them
+    Rdb,
+    /// Archive of mongodump (--archive), or its folder: documents, indexes and options of collections
+    Dump,
+    /// Documents as mongoexport writes them, one a line; --into names their collection
+    Json,
     /// Network traffic as tcpdump -w and Wireshark write it (pcap, pcapng)
     Capture,
 }
@@ -42,7 +48,8 @@ pub enum SourceKind {
 /// `dyno record`.
 #[derive(Clone, Debug, Args)]
 pub struct RecordArgs {
-    /// The file, or - for standard input; several captures are merged by their times
+    /// The file, which may be packed by gzip, or - for standard input; a folder of mongodump; several captures are merged by
+    /// their times
     #[arg(value_name = "FILE", required_unless_present = "listen", conflicts_with = "listen")]
     pub sources: Vec<PathBuf>,
     /// The recording; it must not be there
@@ -60,6 +67,9 @@ pub struct RecordArgs {
     /// Where a capture was made; default: unknown
     #[arg(long, value_enum, value_name = "PLACE")]
     pub point: Option<CapturePoint>,
+    /// Collection of the documents of JSON lines
+    #[arg(long, value_name = "DATABASE.COLLECTION")]
+    pub into: Option<String>,
     #[command(flatten)]
     pub proxy: ProxyArgs,
 }

@@ -11,18 +11,27 @@ use dyno_recording::entry::VALUE_LIMIT;
 use dyno_recording::learn::learn_file;
 use dyno_recording::sources::aof::{is_aof, record_aof};
 use dyno_recording::sources::capture::{CaptureOptions, is_capture, record_capture};
+use dyno_recording::sources::dump::Namespace;
+use dyno_recording::sources::dump::archive::{is_archive, record_archive};
+use dyno_recording::sources::dump::bson_files::record_folder;
+use dyno_recording::sources::dump::json_lines::{is_json, record_json_lines};
 use dyno_recording::sources::monitor::{is_monitor_line, record_monitor};
+use dyno_recording::sources::rdb::{is_rdb, record_rdb};
 use dyno_recording::sources::{NewRecording, SourceError};
-use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingWriter};
+use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter};
+use flate2::bufread::MultiGzDecoder;
 use signal_hook::consts::SIGINT;
 use std::cell::RefCell;
 use std::fs::{File, remove_file};
-use std::io::{BufReader, Read, Write, stdin};
+use std::io::{BufReader, BufWriter, Cursor, Read, Write, stdin};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Bytes by which the kind of a file is told.
 const LOOKED_AT: usize = 1 << 16;
+
+/// First bytes of what gzip has packed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Least limit of values, bytes.
 const LEAST_LIMIT: u64 = 64;
@@ -83,6 +92,12 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     let names: Vec<String> = args.sources.iter().map(|path| path.display().to_string()).collect();
     let names = names.join(", ");
     let cannot = |why: &dyn std::fmt::Display| Failure::usage(format!("{names}: {why}"));
+    if let [folder] = args.sources.as_slice()
+        && folder.is_dir()
+    {
+        refuse_unused(args, SourceKind::Dump).map_err(|why| cannot(&why))?;
+        return make(args, limit, &names, |new| record_folder(folder, new));
+    }
     let mut inputs = Vec::new();
     let mut kinds = Vec::new();
     for path in &args.sources {
@@ -94,40 +109,73 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
             }
             _ => Box::new(File::open(path).map_err(of_file)?),
         };
-        let (head, rest) = read_head(file).map_err(of_file)?;
+        let (mut head, mut rest) = read_head(file).map_err(of_file)?;
+        if head.starts_with(&GZIP) {
+            let packed = BufReader::with_capacity(LOOKED_AT, Cursor::new(head).chain(rest));
+            (head, rest) = read_head(Box::new(MultiGzDecoder::new(packed))).map_err(of_file)?;
+        }
         kinds.push(args.kind.or_else(|| kind_of(&head)));
-        let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(rest));
+        let whole: Box<dyn Read + Send> = Box::new(Cursor::new(head).chain(rest));
         inputs.push(BufReader::with_capacity(LOOKED_AT, whole));
     }
     let known =
         kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
     let Some(kind) = known else {
-        let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR or an append-only file of Redis; --kind \
-                     names what it is";
+        let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file or a snapshot of \
+                     Redis, an archive or a folder of mongodump, or JSON lines of mongoexport; --kind names what it is";
         return Err(cannot(&words));
     };
     if kind != SourceKind::Capture && inputs.len() > 1 {
         return Err(cannot(&"only captures are merged: record one file at a time"));
     }
+    refuse_unused(args, kind).map_err(|why| cannot(&why))?;
+    let into = args.into.as_deref().map(|text| {
+        Namespace::parse_name(text)
+            .ok_or_else(|| Failure::usage(format!("--into: {text}: expected DATABASE.COLLECTION")))
+    });
+    let into = into.transpose()?;
+    make(args, limit, &names, |new| match (kind, into) {
+        (SourceKind::Monitor, _) => record_monitor(&mut inputs[0], new),
+        (SourceKind::Aof, _) => record_aof(&mut inputs[0], new),
+        (SourceKind::Rdb, _) => record_rdb(&mut inputs[0], new),
+        (SourceKind::Dump, _) => record_archive(&mut inputs[0], new),
+        (SourceKind::Json, Some(of)) => record_json_lines(&mut inputs[0], &of, new),
+        (SourceKind::Json, None) => {
+            Err(SourceError::Unreadable("documents need a collection: --into DATABASE.COLLECTION".into()))
+        }
+        (SourceKind::Capture, _) => {
+            let options = CaptureOptions { ports: args.port.clone(), point: args.point.map(point_of) };
+            let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn Read + Send>);
+            record_capture(inputs.collect(), new, &options)
+        }
+    })
+}
+
+/// Refuses options that say nothing of this kind of source.
+fn refuse_unused(args: &RecordArgs, kind: SourceKind) -> Result<(), &'static str> {
     if kind != SourceKind::Capture && (!args.port.is_empty() || args.point.is_some()) {
-        return Err(cannot(&"--port and --point are for captures"));
+        return Err("--port and --point are for captures");
     }
+    if kind != SourceKind::Json && args.into.is_some() {
+        return Err("--into is for JSON lines: other sources name their collections");
+    }
+    Ok(())
+}
+
+/// Makes the recording's file of what `record` reads.
+fn make(
+    args: &RecordArgs,
+    limit: usize,
+    names: &str,
+    record: impl FnOnce(&mut NewRecording<'_, BufWriter<File>>) -> Result<RecordingTotals, SourceError>,
+) -> Result<Exit, Failure> {
     let made = RefCell::new(None);
     let recorded = {
         let begin = |header: &RecordingHeader| {
             *made.borrow_mut() = Some(header.clone());
             RecordingWriter::create_file(&args.out, header)
         };
-        let mut new = NewRecording::new(limit, begin);
-        match kind {
-            SourceKind::Monitor => record_monitor(&mut inputs[0], &mut new),
-            SourceKind::Aof => record_aof(&mut inputs[0], &mut new),
-            SourceKind::Capture => {
-                let options = CaptureOptions { ports: args.port.clone(), point: args.point.map(point_of) };
-                let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn Read + Send>);
-                record_capture(inputs.collect(), &mut new, &options)
-            }
-        }
+        record(&mut NewRecording::new(limit, begin))
     };
     let totals = match recorded {
         Ok(totals) => totals,
@@ -140,7 +188,7 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
                 SourceError::Recording(RecordingError::Io(why)) => {
                     Failure::usage(format!("--out: {}: {why}", args.out.display()))
                 }
-                other => cannot(&other),
+                other => Failure::usage(format!("{names}: {other}")),
             });
         }
     };
@@ -190,9 +238,18 @@ fn kind_of(head: &[u8]) -> Option<SourceKind> {
     if is_capture(head) {
         return Some(SourceKind::Capture);
     }
+    if is_rdb(head) {
+        return Some(SourceKind::Rdb);
+    }
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     if lines.any(is_monitor_line) {
         return Some(SourceKind::Monitor);
     }
-    is_aof(head).then_some(SourceKind::Aof)
+    if is_archive(head) {
+        return Some(SourceKind::Dump);
+    }
+    match is_aof(head) {
+        true => Some(SourceKind::Aof),
+        false => is_json(head).then_some(SourceKind::Json),
+    }
 }

@@ -15,6 +15,8 @@ use dyno_types::secret::mask_arguments;
 use dyno_types::{RefusalCode, Refused};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 
 /// Values longer than this stand in a key as a digest.
 const LONG: usize = 120;
@@ -62,6 +64,10 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
             format!("{} of {} bytes", storage.class.as_deref().unwrap_or("default"), storage.size.0),
         );
     }
+    if let Some(path) = &spec.phases.load.from {
+        put("from", digest_file(path)?);
+        return Ok(key);
+    }
     let work = &spec.workload;
     let file = |path: &str| {
         bounded::text_file(path, TEXT_BYTES)
@@ -82,6 +88,22 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
     }
     put("seed", spec.seed.to_string());
     Ok(key)
+}
+
+/// The digest of a file's bytes.
+fn digest_file(path: &str) -> Result<String, Refused> {
+    let bad = |e: std::io::Error| Refused::new(RefusalCode::BadFile, path, format!("{path}: {e}"));
+    let mut digest = Sha256::new();
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path).map_err(bad)?);
+    loop {
+        let part = file.fill_buf().map_err(bad)?;
+        let length = part.len();
+        if length == 0 {
+            return Ok(hex::encode(digest.finalize()));
+        }
+        digest.update(part);
+        file.consume(length);
+    }
 }
 
 /// Under the names of the properties that say it.

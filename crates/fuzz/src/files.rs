@@ -30,7 +30,8 @@ pub fn template(data: &[u8]) {
 
 /// A recording, and what recordings are made of.
 pub fn recording(data: &[u8]) {
-    use dyno_recording::sources::{NewRecording, aof::record_aof, monitor::record_monitor};
+    use dyno_recording::sources::dump::{Namespace, archive::record_archive, json_lines::record_json_lines};
+    use dyno_recording::sources::{NewRecording, aof::record_aof, monitor::record_monitor, rdb::record_rdb};
     use dyno_recording::{Entry, RecordingReader, RecordingWriter};
     if let Ok(mut reader) = RecordingReader::new(data) {
         let mut entry = Entry::default();
@@ -39,6 +40,10 @@ pub fn recording(data: &[u8]) {
     let mut new = NewRecording::new(64, |header| RecordingWriter::new(Vec::new(), header));
     let _ = record_monitor(&mut &data[..], &mut new);
     let _ = record_aof(&mut &data[..], &mut new);
+    let _ = record_rdb(&mut &data[..], &mut new);
+    let _ = record_archive(&mut &data[..], &mut new);
+    let of = Namespace { database: "d".into(), collection: "c".into() };
+    let _ = record_json_lines(&mut &data[..], &of, &mut new);
 }
 
 /// Hosts, in the INI or the YAML form: the first byte chooses.

@@ -13,6 +13,7 @@ mod clean;
 mod cleanup_after_kill;
 mod cluster;
 mod commands;
+mod data_set;
 mod deploy;
 mod docs;
 mod documents;

@@ -54,6 +54,9 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
             "expected one of ycsb, documents, commands, recording, sysbench, pocdriver",
         );
     }
+    if spec.phases.load.from.is_some() && (work.sysbench.is_some() || work.pocdriver.is_some()) {
+        return refuse("phases.load.from", "sysbench and pocdriver load their own data");
+    }
     if spec.target.is_some() && spec.server.is_some() {
         return refuse("server", "a target that exists is named too: remove target or server");
     }

@@ -493,6 +493,11 @@ pub enum When {
 pub struct Load {
     /// When records are loaded. Default: missing.
     pub when: When,
+    /// A data set that is loaded instead of the workload's own data: path of a recording that `dyno record` has made of a
+    /// snapshot. Default: the workload's own data.
+    #[schemars(extend("x-flag" = "--load-from <FILE>", "x-conflicts" = "no_load load-pipeline load-batch"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// Users. Default: 16. Unit: users.
     pub users: usize,
     /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
@@ -516,6 +521,7 @@ impl Default for Load {
     fn default() -> Self {
         Load {
             when: When::Missing,
+            from: None,
             users: 16,
             workers: None,
             pipeline: 1,

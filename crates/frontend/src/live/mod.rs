@@ -220,5 +220,7 @@ fn describe(job: &Job) -> String {
         ns => format!(" after {} of warm-up", time(ns as f64 / 1e9)),
     };
     let unit = if job.scale == Scale::Micros { ", whole microseconds" } else { "" };
-    format!("{end}{warmup}, {load}{unit}")
+    // All of a recording has no end but its own.
+    let end = if end.is_empty() { String::new() } else { format!("{end}{warmup}, ") };
+    format!("{end}{load}{unit}")
 }

@@ -7,15 +7,17 @@
 //! ```
 //!
 //! The file is read twice: `survey` looks at all of it before the run, `feed` keeps as much ahead of the load as memory allows.
-//! `selection` says what is sent at all.
+//! `selection` says what is sent at all, `data_set` what a data set holds.
 
 mod compare;
+mod data_set;
 mod feed;
 mod long;
 mod selection;
 mod survey;
 mod workload;
 
+pub use data_set::{DataSetKeys, find_data_keys};
 pub(crate) use selection::Chooser;
 pub use selection::{ReplayOnly, ReplayOptions};
 pub use survey::{RecordingSurvey, survey_file};

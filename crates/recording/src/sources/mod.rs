@@ -2,7 +2,9 @@
 
 pub mod aof;
 pub mod capture;
+pub mod dump;
 pub mod monitor;
+pub mod rdb;
 
 use crate::format::{RecordingError, RecordingHeader, RecordingWriter};
 use std::io::Write;

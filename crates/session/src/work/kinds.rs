@@ -1,6 +1,7 @@
 //! Chooses the kind of workload that an experiment asks for.
 
 use crate::work::commands::CommandWork;
+use crate::work::data_set::LoadedWork;
 use crate::work::documents::TemplateWork;
 use crate::work::recording::RecordedWork;
 use crate::work::ycsb::YcsbRecords;
@@ -22,6 +23,9 @@ pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
 /// As [`read`].
 pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>, Refused> {
     let workload = &spec.workload;
+    if let Some(file) = &spec.phases.load.from {
+        return Ok(Box::new(LoadedWork::read(spec, file, wording)?));
+    }
     if let Some(path) = &workload.documents {
         return Ok(Box::new(TemplateWork::read(spec, path, wording)?));
     }

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod commands;
+mod data_set;
 pub mod documents;
 pub mod kinds;
 pub mod rates;

@@ -74,17 +74,37 @@ fn options_of(source: &RecordingSource) -> ReplayOptions {
     }
 }
 
-fn survey(
-    source: &RecordingSource,
+/// Looks at a recording.
+pub(super) fn survey_recording(
+    file: &str,
     options: &ReplayOptions,
     key: &str,
 ) -> Result<(RecordingHeader, Arc<RecordingSurvey>), Refused> {
-    let refused = |why: String| {
-        Refused::new(RefusalCode::BadFile, key.to_owned(), format!("{key}: {}: {why}", source.file))
-    };
-    let found = survey_file(Path::new(&source.file), options);
+    let refused =
+        |why: String| Refused::new(RefusalCode::BadFile, key.to_owned(), format!("{key}: {file}: {why}"));
+    let found = survey_file(Path::new(file), options);
     let (header, survey) = found.map_err(|error| refused(error.to_string()))?;
     Ok((header, Arc::new(survey)))
+}
+
+/// The number of the database in which connections to a target begin, which must speak the recording's protocol.
+pub(super) fn check_protocol(
+    opened: &dyn OpenTarget,
+    header: &RecordingHeader,
+    file: &str,
+    key: &str,
+) -> Result<u32, Refused> {
+    let protocol = header.protocol.protocol_name();
+    let spoken = opened.recorded_protocol().filter(|(name, _)| *name == protocol);
+    let Some((target, (_, database))) = opened.command_target().zip(spoken) else {
+        let words = format!("{key}: {file} is a recording of {protocol}: expected a target that speaks it");
+        return Err(Refused::new(RefusalCode::Unsupported, key, words));
+    };
+    if target.slot(b"key").is_some() {
+        let words = format!("{key}: recordings cannot be replayed on a cluster yet");
+        return Err(Refused::new(RefusalCode::Unsupported, key, words));
+    }
+    Ok(database)
 }
 
 impl RecordedWork {
@@ -106,7 +126,7 @@ impl RecordedWork {
                 format!("{key}: a recording has its own number of commands: use a duration, or a part of it");
             return Err(Refused::new(RefusalCode::Conflict, key, words));
         }
-        let (header, survey) = survey(source, &options, &key)?;
+        let (header, survey) = survey_recording(&source.file, &options, &key)?;
         if header.is_without(Lack::Times) {
             // All commands would be due at once.
             options.speed = None;
@@ -236,23 +256,9 @@ impl Work for RecordedWork {
     }
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
-        let mut ready = Prepared::default();
-        let spoken =
-            opened.recorded_protocol().filter(|(name, _)| *name == self.header.protocol.protocol_name());
-        let Some((target, (_, database))) = opened.command_target().zip(spoken) else {
-            let words = format!(
-                "{}: {} is a recording of {}: expected a target that speaks it",
-                self.key,
-                self.source.file,
-                self.header.protocol.protocol_name()
-            );
-            return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
-        };
-        if target.slot(b"key").is_some() {
-            let words = format!("{}: recordings cannot be replayed on a cluster yet", self.key);
-            return Err(Refused::new(RefusalCode::Unsupported, self.key.clone(), words).into());
-        }
-        ready.database = database;
+        let database = check_protocol(opened, &self.header, &self.source.file, &self.key)?;
+        let mut ready = Prepared { database, ..Prepared::default() };
+        let Some(target) = opened.command_target() else { return Ok(ready) };
         ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
         self.adopt(&ready)?;
         self.refuse_writes(opened, target.as_ref())?;
@@ -300,7 +306,7 @@ impl Work for RecordedWork {
             TrafficKind::Writes => ReplayOnly::Writes,
         });
         if self.options.only.is_some() {
-            (_, self.survey) = survey(&self.source, &self.options, &self.key)?;
+            (_, self.survey) = survey_recording(&self.source.file, &self.options, &self.key)?;
         }
         Ok(())
     }
@@ -319,7 +325,7 @@ impl Work for RecordedWork {
             return Ok(job.clone());
         }
         let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
-        let (_, own) = survey(&self.source, &options, &self.key).map_err(|refused| {
+        let (_, own) = survey_recording(&self.source.file, &options, &self.key).map_err(|refused| {
             let connections = self.survey.connections;
             let words = format!(
                 "{refused}; of {total} workers number {} has none of its {connections} connections",

@@ -127,6 +127,22 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
             ],
         ),
         (
+            "docs/data-sets.md",
+            vec![
+                there("record dump.rdb -o data.dyno", "data_set.rs", "a_snapshot_comes_back_as_it_was"),
+                there(
+                    "run redis://127.0.0.1:6379 --load-from data.dyno --command 'GET user:%{int:1-1000}'",
+                    "data_set.rs",
+                    "a_snapshot_comes_back_as_it_was",
+                ),
+                there(
+                    "replay traffic.dyno redis://127.0.0.1:6379 --load-from data.dyno",
+                    "data_set.rs",
+                    "replay_begins_with_the_data_of_then",
+                ),
+            ],
+        ),
+        (
             "docs/learn.md",
             vec![
                 there("learn traffic.dyno -o work.yaml", "replay.rs", "what_is_learned_behaves_like_the_recording"),

@@ -1,0 +1,182 @@
+//! A data set of a snapshot: what comes back is held against the server that wrote it.
+
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, phase, skip, stderr, stdout};
+
+/// Every key of a database with its value as the server has it in memory, and how many there are. Values of one kind and length
+/// may be encoded in another way where they were made in another way: these are not.
+fn contents(server: &RedisProcess, database: &str) -> String {
+    let script = "local all = redis.call('KEYS', '*') table.sort(all) local s = {} for _, k in ipairs(all) do \
+                  s[#s + 1] = k .. ' ' .. redis.call('OBJECT', 'ENCODING', k) .. ' ' .. redis.sha1hex(redis.call('DUMP', k)) end \
+                  return table.concat(s, '\\n')";
+    server.cli(&["-n", database, "EVAL", script, "0"])
+}
+
+/// Fills a server with values of every type, small and large.
+fn fill(server: &RedisProcess) {
+    let script = "math.randomseed(7) \
+        for n = 1, 400 do redis.call('SET', 's' .. n, string.rep('ab' .. n, n)) redis.call('SET', 'i' .. n, n * n * n - 9000) end \
+        redis.call('SET', 'big', string.rep('x', 200000)) redis.call('SET', 'bin', '\\0\\255\\r\\n') redis.call('SET', 'empty', '') \
+        for n = 1, 40 do redis.call('RPUSH', 'list', n, 'e' .. n) redis.call('SADD', 'ints', n) redis.call('SADD', 'words', 'w' .. n) \
+          redis.call('HSET', 'hash', 'f' .. n, n) redis.call('ZADD', 'z', n / 3, 'm' .. n) end \
+        for n = 1, 2000 do redis.call('RPUSH', 'longlist', string.rep('e', n % 300)) redis.call('SADD', 'bigset', 'w' .. n) \
+          redis.call('HSET', 'bighash', 'f' .. n, string.rep('v', n % 90)) redis.call('ZADD', 'bigz', n / 7, 'm' .. n) end \
+        redis.call('ZADD', 'infinite', '-inf', 'a', 'inf', 'b') \
+        for n = 1, 3000 do redis.call('PFADD', 'hll', n) end \
+        redis.call('SETBIT', 'bits', 70000, 1) redis.call('GEOADD', 'geo', 13.4, 52.5, 'berlin')";
+    server.cli(&["EVAL", script, "0"]);
+    for n in 1..300 {
+        server.cli(&["XADD", "stream", &format!("{n}-1"), "field", &format!("value{n}")]);
+    }
+    server.cli(&["XDEL", "stream", "17-1"]);
+    server.cli(&["XGROUP", "CREATE", "stream", "g", "0"]);
+    server.cli(&["XREADGROUP", "GROUP", "g", "c1", "COUNT", "20", "STREAMS", "stream", ">"]);
+    server.cli(&["XREADGROUP", "GROUP", "g", "c2", "COUNT", "5", "STREAMS", "stream", ">"]);
+    server.cli(&["XACK", "stream", "g", "3-1"]);
+    server.cli(&["-n", "5", "SET", "other", "database"]);
+    server.cli(&["-n", "5", "SET", "brief", "v", "EX", "5000"]);
+    server.cli(&[
+        "FUNCTION",
+        "LOAD",
+        "#!lua name=lib\nredis.register_function('f', function() return 7 end)",
+    ]);
+}
+
+/// A recording of a snapshot of a filled server.
+fn recorded(dyno: &Dyno, server: &RedisProcess, options: &[&str]) -> String {
+    fill(server);
+    assert_eq!(server.cli(&["SAVE"]), "OK");
+    std::fs::copy(server.folder().join("dump.rdb"), dyno.path("dump.rdb")).unwrap();
+    let output = dyno.run(&[&["record", "dump.rdb", "-o", "data.dyno"], options].concat());
+    assert_exit(&output, &[0]);
+    stdout(&output) + &stderr(&output)
+}
+
+#[test]
+fn a_snapshot_comes_back_as_it_was() {
+    let programs = ["redis-server", "valkey-server"];
+    for program in programs {
+        let start = || RedisProcess::start_of(program, &[]);
+        let (Some(then), Some(now)) = (start(), start()) else {
+            skip("data sets");
+            continue;
+        };
+        let dyno = Dyno::new();
+        let said = recorded(&dyno, &then, &[]);
+        let output = dyno.run(&[
+            "run",
+            &now.uri(),
+            "--load-from",
+            "data.dyno",
+            "--command",
+            "GET s%{int:1-400}",
+            "--ops",
+            "2000",
+            "--warmup",
+            "0s",
+            "--out",
+            "run",
+        ]);
+        dyno.assert_ran(&output);
+        assert_eq!(contents(&now, "0"), contents(&then, "0"), "{program}");
+        assert_eq!(now.cli(&["-n", "5", "GET", "other"]), "database");
+        let left: i64 = now.cli(&["-n", "5", "TTL", "brief"]).parse().unwrap();
+        let left_then: i64 = then.cli(&["-n", "5", "TTL", "brief"]).parse().unwrap();
+        // It has left what it had when the snapshot was made, not when it was restored.
+        assert!((left_then..=5_000).contains(&left), "{left} {left_then}");
+        assert_eq!(now.cli(&["FCALL", "f", "0"]), "7");
+        for group in [&["XINFO", "GROUPS", "stream"][..], &["XPENDING", "stream", "g"]] {
+            assert_eq!(now.cli(group), then.cli(group), "{program}");
+        }
+        // Every key was found: what is loaded is read.
+        let summary = dyno.summary("run");
+        let keys: u64 =
+            ["0", "5"].iter().map(|n| then.cli(&["-n", n, "DBSIZE"]).parse::<u64>().unwrap()).sum();
+        let load = phase(&summary, "load");
+        let restored = load["metrics"].as_array().unwrap().iter().find(|m| m["name"] == "RESTORE").unwrap();
+        assert_eq!(restored["outcomes"]["ok"].as_u64(), Some(keys), "{said}");
+        let misses = now.cli(&["INFO", "stats"]);
+        assert!(misses.contains("keyspace_misses:0\r") || misses.contains("keyspace_misses:0\n"), "{misses}");
+        // They are there: nothing is loaded again.
+        let again = dyno.run(&[
+            "run",
+            &now.uri(),
+            "--load-from",
+            "data.dyno",
+            "--command",
+            "GET s1",
+            "--ops",
+            "100",
+            "--warmup",
+            "0s",
+            "--out",
+            "again",
+        ]);
+        dyno.assert_ran(&again);
+        assert!(stderr(&again).contains("are there already"), "{}", stderr(&again));
+        assert!(
+            dyno.summary("again")["phases"].as_array().unwrap().iter().all(|phase| phase["name"] != "load")
+        );
+    }
+}
+
+#[test]
+fn a_data_set_is_not_mixed_with_other_data() {
+    let (Some(then), Some(now)) = (RedisProcess::start(&[]), RedisProcess::start(&[])) else {
+        return skip("data sets");
+    };
+    let dyno = Dyno::new();
+    recorded(&dyno, &then, &[]);
+    now.cli(&["SET", "own", "data"]);
+    let run = |options: &[&str]| {
+        let words = [
+            "run",
+            &now.uri(),
+            "--load-from",
+            "data.dyno",
+            "--command",
+            "GET s1",
+            "--ops",
+            "10",
+            "--warmup",
+            "0s",
+        ];
+        dyno.run(&[&words[..], options].concat())
+    };
+    let refused = run(&[]);
+    assert_exit(&refused, &[2]);
+    let words = stderr(&refused);
+    assert!(words.contains("holds 1 keys, and 0 of") && words.contains("--reload"), "{words}");
+    assert_eq!(now.cli(&["DBSIZE"]), "1");
+    let reloaded = run(&["--reload", "--out", "run"]);
+    dyno.assert_ran(&reloaded);
+    let keys = |server: &RedisProcess| server.cli(&["DBSIZE"]).parse::<u64>().unwrap();
+    assert_eq!(keys(&now), keys(&then) + 1);
+    // Recorded traffic is no data set.
+    std::fs::write(dyno.path("monitor.txt"), "OK\n1000.000000 [0 127.0.0.1:1] \"SET\" \"a\" \"b\"\n")
+        .unwrap();
+    assert_exit(&dyno.run(&["record", "monitor.txt", "-o", "traffic.dyno"]), &[0]);
+    let other = dyno.run(&["run", &now.uri(), "--load-from", "traffic.dyno", "--ops", "10"]);
+    assert_exit(&other, &[2]);
+    assert!(stderr(&other).contains("recorded traffic (monitor), and no data set"), "{}", stderr(&other));
+}
+
+#[test]
+fn replay_begins_with_the_data_of_then() {
+    let (Some(then), Some(now)) = (RedisProcess::start(&[]), RedisProcess::start(&[])) else {
+        return skip("data sets");
+    };
+    let dyno = Dyno::new();
+    recorded(&dyno, &then, &[]);
+    let mut text = String::from("OK\n");
+    for n in 1..400 {
+        text += &format!("1000.{:06} [0 127.0.0.1:1] \"GET\" \"s{n}\"\n", n * 1_000);
+    }
+    std::fs::write(dyno.path("monitor.txt"), text).unwrap();
+    assert_exit(&dyno.run(&["record", "monitor.txt", "-o", "traffic.dyno"]), &[0]);
+    let output =
+        dyno.run(&["replay", "traffic.dyno", &now.uri(), "--load-from", "data.dyno", "--out", "run"]);
+    assert_exit(&output, &[0, 5]);
+    let hits = now.cli(&["INFO", "stats"]);
+    assert!(hits.contains("keyspace_hits:399"), "{hits}");
+    assert_eq!(contents(&now, "0"), contents(&then, "0"));
+}

@@ -1,0 +1,114 @@
+//! Recordings that are a data set: each command brings back one key.
+
+use crate::entry::Entry;
+use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
+use std::path::Path;
+
+/// Keys that are looked for at most.
+const LOOKED_FOR: u64 = 1_000;
+
+/// Sources whose recordings are data sets.
+const SOURCES: [&str; 1] = [crate::sources::rdb::SOURCE];
+
+/// Keys of a data set, by which it is told whether it is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataSetKeys {
+    /// Keys of all databases.
+    pub count: u64,
+    /// At most 1,000 keys of the database that was asked for which do not expire, evenly from first to last.
+    pub sample: Vec<Vec<u8>>,
+}
+
+impl RecordingHeader {
+    /// Returns whether the recording is a data set: commands without times that bring it back.
+    pub fn is_data_set(&self) -> bool {
+        SOURCES.contains(&self.source.as_str())
+    }
+}
+
+/// Looks for the keys of a data set, and samples those of one database.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn find_data_keys(path: &Path, database: u32) -> Result<DataSetKeys, RecordingError> {
+    let mut reader = RecordingReader::open_file(path)?;
+    let mut found = DataSetKeys::default();
+    let (mut entry, mut chosen) = (Entry::default(), Vec::new());
+    // Every n-th candidate is kept; when there are twice as many as wanted, every second of them, and n doubles.
+    let (mut candidates, mut step) = (0u64, 1u64);
+    while let Some(event) = reader.next_event(&mut entry)? {
+        if event != RecordedEvent::Entry {
+            continue;
+        }
+        let (connection, words) = (entry.connection as usize, &entry.arguments);
+        if chosen.len() <= connection {
+            chosen.resize(connection + 1, 0u32);
+        }
+        if words.is_named("SELECT") && words.count() == 2 {
+            let number = std::str::from_utf8(words.word(1)).ok().and_then(|text| text.parse().ok());
+            chosen[connection] = number.unwrap_or(u32::MAX);
+        }
+        if !words.is_named("RESTORE") || words.count() < 4 {
+            continue;
+        }
+        found.count += 1;
+        if words.word(2) != b"0" || chosen[connection] != database {
+            continue;
+        }
+        if candidates.is_multiple_of(step) {
+            found.sample.push(words.word(1).to_vec());
+        }
+        candidates += 1;
+        if found.sample.len() as u64 == 2 * LOOKED_FOR {
+            let mut number = 0;
+            found.sample.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            step *= 2;
+        }
+    }
+    let many = found.sample.len().div_ceil(LOOKED_FOR as usize).max(1);
+    found.sample = found.sample.into_iter().step_by(many).collect();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Arguments;
+    use crate::format::{Lack, RecordedProtocol, RecordingPoint, RecordingWriter};
+
+    #[test]
+    fn keys_that_stay_are_sampled_evenly() {
+        let header = RecordingHeader {
+            protocol: RecordedProtocol::Redis,
+            source: "rdb".into(),
+            point: RecordingPoint::Server,
+            begins_ns: None,
+            clock_step_ns: 0,
+            lacks: vec![Lack::Times],
+            value_limit: 1 << 20,
+        };
+        assert!(header.is_data_set());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut writer = RecordingWriter::new(file.reopen().unwrap(), &header).unwrap();
+        let mut push = |connection: u32, words: &[&str]| {
+            let arguments = Arguments::from_words(words);
+            writer.push_entry(&Entry { connection, arguments, ..Entry::default() }).unwrap();
+        };
+        for number in 0..5_000 {
+            push(0, &["RESTORE", &format!("k{number}"), "0", "payload", "REPLACE"]);
+        }
+        push(0, &["RESTORE", "brief", "500", "payload", "REPLACE"]);
+        push(1, &["SELECT", "3"]);
+        push(1, &["RESTORE", "other", "0", "payload", "REPLACE"]);
+        writer.finish().unwrap();
+        let found = find_data_keys(file.path(), 0).unwrap();
+        assert_eq!(found.count, 5_002);
+        // 5,000 candidates: every fourth of them is kept, and of these every second.
+        let expected: Vec<Vec<u8>> = (0..5_000).step_by(8).map(|n| format!("k{n}").into_bytes()).collect();
+        assert_eq!(found.sample, expected);
+        assert_eq!(find_data_keys(file.path(), 3).unwrap().sample, [b"other".to_vec()]);
+    }
+}
