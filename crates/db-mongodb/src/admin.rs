@@ -51,6 +51,14 @@ fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
     }
 }
 
+/// Names in the first batch of a list of collections.
+fn names_of_collections(listed: &[u8]) -> impl Iterator<Item = &str> {
+    let batch = bson::element_at_path(listed, "cursor.firstBatch").and_then(|e| e.as_document());
+    let documents = bson::read_elements(batch.unwrap_or_default()).into_iter().flatten().flatten();
+    let names = documents.filter_map(|one| bson::find_element(one.as_document()?, "name")?.as_str());
+    names.filter(|name| !name.starts_with("system."))
+}
+
 /// Commands that prepare a workload or look after it: indexes, counts, drops.
 pub struct MongoAdmin(CommandRoute);
 
@@ -324,6 +332,15 @@ impl MongoAdmin {
             .ok_or(CommandError::Incomplete("the server's count is no number"))
     }
 
+    /// Names of the collections of a database, but for those of the server's own: of many, those that come first.
+    pub fn list_collections(&self, database: &str) -> Done<Vec<String>> {
+        let listed = self.run_on(database, &|out| {
+            bson::put_int32(out, "listCollections", 1);
+            bson::put_boolean(out, "nameOnly", true);
+        })?;
+        Ok(names_of_collections(&listed).map(str::to_owned).collect())
+    }
+
     /// Figures that the server reports of each collection (`collStats`): name, figure, value. Figures that it does not report are
     /// left out.
     pub fn collection_stats(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
@@ -332,13 +349,7 @@ impl MongoAdmin {
             bson::put_boolean(out, "nameOnly", true);
         });
         let Ok(listed) = listed else { return BTreeMap::new() };
-        let batch = bson::element_at_path(&listed, "cursor.firstBatch")
-            .and_then(|e| e.as_document())
-            .unwrap_or_default();
-        let documents =
-            bson::read_elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let names = documents.filter_map(|one| bson::find_element(one, "name").and_then(|e| e.as_str()));
-        let names = names.filter(|name| !name.starts_with("system.")).take(COLLECTIONS);
+        let names = names_of_collections(&listed).take(COLLECTIONS);
         let mut silent = 0;
         let mut figures = |name: &str| {
             if silent >= SILENT {

@@ -19,6 +19,11 @@ pub trait Collections {
     /// The document of a collection with the highest `_id`; with `between`, a document of `$gte` and `$lt`, of those `_id`s.
     fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, RunError>;
 
+    /// Names of the collections of a database, but for those of the server's own; `None` where it has no databases to tell apart.
+    fn list_collections(&self, _database: &str) -> Result<Option<Vec<String>>, RunError> {
+        Ok(None)
+    }
+
     /// Returns whether an embedded store keeps them, in the forms of its own records.
     fn is_embedded(&self) -> bool {
         false

@@ -7,16 +7,19 @@
 //! ```
 //!
 //! The file is read twice: `survey` looks at all of it before the run, `feed` keeps as much ahead of the load as memory allows.
-//! `selection` says what is sent at all.
+//! `selection` says what is sent at all, by the rules of the recording's protocol (`redis_rules`, `mongodb`).
 
 mod compare;
 mod feed;
 mod long;
+mod mongodb;
+mod options;
+mod redis_rules;
 mod selection;
 mod survey;
 mod workload;
 
+pub use options::{ReplayOnly, ReplayOptions};
 pub(crate) use selection::Chooser;
-pub use selection::{ReplayOnly, ReplayOptions};
-pub use survey::{RecordingSurvey, survey_file};
+pub use survey::{DATABASES, RecordingSurvey, survey_file};
 pub use workload::Replay;
