@@ -51,6 +51,14 @@ fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
     }
 }
 
+/// Names in the first batch of a list of collections.
+fn names_of_collections(listed: &[u8]) -> impl Iterator<Item = &str> {
+    let batch = bson::element_at_path(listed, "cursor.firstBatch").and_then(|e| e.as_document());
+    let documents = bson::read_elements(batch.unwrap_or_default()).into_iter().flatten().flatten();
+    let names = documents.filter_map(|one| bson::find_element(one.as_document()?, "name")?.as_str());
+    names.filter(|name| !name.starts_with("system."))
+}
+
 /// Commands that prepare a workload or look after it: indexes, counts, drops.
 pub struct MongoAdmin(CommandRoute);
 
@@ -294,14 +302,19 @@ impl MongoAdmin {
 
     /// Drops a collection; one that is not there is no error.
     pub fn drop_collection(&self, collection: &str) -> Done<()> {
-        let dropped = self.run(&|out| bson::put_string(out, "drop", collection));
-        let Err(error) = unless(&[code::NAMESPACE_NOT_FOUND], dropped) else { return Ok(()) };
-        // Some servers refuse without a code.
-        if self.exists(collection)? { Err(error) } else { Ok(()) }
+        self.drop_collection_of(self.database(), collection)
     }
 
-    fn exists(&self, collection: &str) -> Done<bool> {
-        let listed = self.run(&|out| {
+    /// The same of another database.
+    pub fn drop_collection_of(&self, database: &str, collection: &str) -> Done<()> {
+        let dropped = self.run_on(database, &|out| bson::put_string(out, "drop", collection));
+        let Err(error) = unless(&[code::NAMESPACE_NOT_FOUND], dropped) else { return Ok(()) };
+        // Some servers refuse without a code.
+        if self.exists(database, collection)? { Err(error) } else { Ok(()) }
+    }
+
+    fn exists(&self, database: &str, collection: &str) -> Done<bool> {
+        let listed = self.run_on(database, &|out| {
             bson::put_int32(out, "listCollections", 1);
             bson::put_head(out, kind::DOCUMENT, "filter");
             let filter = bson::open(out);
@@ -318,10 +331,24 @@ impl MongoAdmin {
 
     /// Number of documents in a collection, by its metadata.
     pub fn count(&self, collection: &str) -> Done<u64> {
-        let reply = self.run(&|out| bson::put_string(out, "count", collection))?;
+        self.count_of(self.database(), collection)
+    }
+
+    /// Number of documents that a collection of a database holds; 0 where there is none.
+    pub fn count_of(&self, database: &str, collection: &str) -> Done<u64> {
+        let reply = self.run_on(database, &|out| bson::put_string(out, "count", collection))?;
         let n = bson::find_element(&reply, "n").and_then(|e| e.as_i64());
         n.and_then(|n| u64::try_from(n).ok())
             .ok_or(CommandError::Incomplete("the server's count is no number"))
+    }
+
+    /// Names of the collections of a database, but for those of the server's own: of many, those that come first.
+    pub fn list_collections(&self, database: &str) -> Done<Vec<String>> {
+        let listed = self.run_on(database, &|out| {
+            bson::put_int32(out, "listCollections", 1);
+            bson::put_boolean(out, "nameOnly", true);
+        })?;
+        Ok(names_of_collections(&listed).map(str::to_owned).collect())
     }
 
     /// Figures that the server reports of each collection (`collStats`): name, figure, value. Figures that it does not report are
@@ -332,13 +359,7 @@ impl MongoAdmin {
             bson::put_boolean(out, "nameOnly", true);
         });
         let Ok(listed) = listed else { return BTreeMap::new() };
-        let batch = bson::element_at_path(&listed, "cursor.firstBatch")
-            .and_then(|e| e.as_document())
-            .unwrap_or_default();
-        let documents =
-            bson::read_elements(batch).into_iter().flatten().flatten().filter_map(|e| e.as_document());
-        let names = documents.filter_map(|one| bson::find_element(one, "name").and_then(|e| e.as_str()));
-        let names = names.filter(|name| !name.starts_with("system.")).take(COLLECTIONS);
+        let names = names_of_collections(&listed).take(COLLECTIONS);
         let mut silent = 0;
         let mut figures = |name: &str| {
             if silent >= SILENT {

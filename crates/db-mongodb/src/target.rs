@@ -15,6 +15,7 @@ use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::address::Address;
 use dyno_types::bson::{self, kind};
+use dyno_types::units::Thousands;
 use dyno_types::{Content, Endpoint, RefusalCode, Refused, Verb};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -239,6 +240,29 @@ impl OpenTarget for OpenMongo {
         describe_missing(&self.facts.all)
     }
 
+    fn recorded_protocol(&self) -> Option<(&'static str, u32)> {
+        Some(("mongodb", 0))
+    }
+
+    fn check_replay(&self, numbered: u64) -> Result<Vec<String>, Refused> {
+        if self.facts.is_router() && self.deployment.readable_servers().len() > 1 {
+            let why = "a replay goes to one router, where its cursors are: name one of them in the URI";
+            return Err(Refused::new(RefusalCode::Unsupported, "", why));
+        }
+        let mut notes = Vec::new();
+        if self.deployment.is_set() {
+            notes.push("all commands go to the primary, whatever they were read from then".into());
+        }
+        let is_single = self.facts.get("replica_set").is_none() && !self.facts.is_router();
+        if is_single && numbered > 0 {
+            notes.push(format!(
+                "{} commands carry the number of a retryable write or a transaction: single servers refuse those",
+                Thousands(numbered)
+            ));
+        }
+        Ok(notes)
+    }
+
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         Some(Box::new(self.admin()))
     }
@@ -316,12 +340,24 @@ impl Collections for MongoAdmin {
         Ok(self.drop_collection(name)?)
     }
 
+    fn remove_of(&self, database: &str, name: &str) -> Result<(), RunError> {
+        Ok(self.drop_collection_of(database, name)?)
+    }
+
     fn index(&self, name: &str, index: &str, fields: &[(String, i32)]) -> Result<(), RunError> {
         Ok(self.create_compound_index(name, index, fields)?)
     }
 
+    fn list_collections(&self, database: &str) -> Result<Option<Vec<String>>, RunError> {
+        Ok(Some(MongoAdmin::list_collections(self, database)?))
+    }
+
     fn count(&self, name: &str) -> Result<u64, RunError> {
         Ok(MongoAdmin::count(self, name)?)
+    }
+
+    fn count_of(&self, database: &str, name: &str) -> Result<Option<u64>, RunError> {
+        Ok(Some(MongoAdmin::count_of(self, database, name)?))
     }
 
     fn sample(&self, name: &str, count: u32) -> Result<Vec<Vec<u8>>, RunError> {

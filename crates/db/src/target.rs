@@ -231,6 +231,14 @@ pub trait OpenTarget: Any + Send + Sync {
         None
     }
 
+    /// Notes for a replay on it, of a recording with so many commands that carry numbers of retryable writes or transactions.
+    ///
+    /// # Errors
+    /// It can hold no replay.
+    fn check_replay(&self, _numbered: u64) -> Result<Vec<String>, Refused> {
+        Ok(Vec::new())
+    }
+
     /// Answers questions about commands of one's own and their keys, where it has servers to ask.
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
         None

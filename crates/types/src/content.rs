@@ -121,6 +121,9 @@ pub trait Content: Send + Sync {
         None
     }
 
+    /// The reply to a recorded command is that of a cursor with this number; 0: of one that has no more to give.
+    fn recorded_cursor(&self, _request: &Request, _cursor: i64) {}
+
     /// The reply to a recorded command has come; returns whether it is an error as it was then.
     fn compare_reply(&self, _request: &Request, _reply: &ReplyFacts<'_>) -> bool {
         false

@@ -66,6 +66,11 @@ pub enum NextRecorded {
         /// True if it may not begin before the operations of this user that are under way have ended.
         waits: bool,
     },
+    /// There is one, which may not begin before an operation of another user has ended: it is to be asked for again soon.
+    Blocked {
+        /// When it is due after the epoch, nanoseconds; `None`: as soon as it may begin.
+        at_ns: Option<u64>,
+    },
     /// It is not known yet: it is to be asked for again soon, but not before this time after the epoch, nanoseconds, where it
     /// cannot be due earlier.
     Unknown {

@@ -64,7 +64,8 @@ impl CommandWriter<'_> {
                 Verb::Scan => self.scan(x, out),
                 Verb::Document => self.document(x, out),
                 Verb::Topology => self.hello(out),
-                Verb::Insert | Verb::Update | Verb::Delete | Verb::Command | Verb::Recorded => {}
+                Verb::Recorded => self.recorded(request, out),
+                Verb::Insert | Verb::Update | Verb::Delete | Verb::Command => {}
             }
         }
         message::end(out, at);
@@ -163,6 +164,27 @@ impl CommandWriter<'_> {
         if let Some(api) = &self.options.server_api {
             api.put(out);
         }
+    }
+
+    /// A command that was recorded, with what this target asks for beside it.
+    fn recorded(&self, request: &Request, out: &mut Vec<u8>) {
+        let body = out.len();
+        self.content.recorded_command(request, out);
+        let has = |out: &[u8], name: &str| bson::find_element(&out[body..], name).is_some();
+        let mode = (self.single && !has(out, "$readPreference")).then_some(ReadPreference::PrimaryPreferred);
+        let api = self.options.server_api.as_ref().filter(|_| !has(out, "apiVersion"));
+        if mode.is_none() && api.is_none() {
+            return;
+        }
+        // The document goes on behind its last element.
+        out.pop();
+        if let Some(mode) = mode {
+            self.options.selection.put(mode, out);
+        }
+        if let Some(api) = api {
+            api.put(out);
+        }
+        bson::close(out, body);
     }
 
     /// Asks a server what it is: by the old name until it says that it knows the new one.

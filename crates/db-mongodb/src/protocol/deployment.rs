@@ -70,7 +70,7 @@ impl Deployment {
     }
 
     /// Returns whether it is a replica set.
-    pub(super) fn is_set(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         matches!(
             self.topology.topology_type(),
             TopologyType::ReplicaSetNoPrimary | TopologyType::ReplicaSetWithPrimary

@@ -308,7 +308,10 @@ impl Driver for MongoDriver {
             && !in_transaction
             && session::is_retryable_read(self.content.as_ref(), request);
         x.retryable = reads || (x.numbered && x.session.is_some());
-        x.sheddable = if x.writes { self.options.retry_writes } else { self.options.retry_reads };
+        // What was recorded is sent once: a reply is compared as it comes.
+        let is_recorded = request.verb == Verb::Recorded;
+        x.sheddable =
+            !is_recorded && if x.writes { self.options.retry_writes } else { self.options.retry_reads };
         x.request = *request;
         x.batch.clear();
         x.failed.clear();
@@ -388,6 +391,16 @@ impl Driver for MongoDriver {
         if x.request.verb == Verb::Topology {
             self.deployment.learn_hello(x.node, document, Some(x.asked_ms), &self.options);
             return Decoded::Reply { used, then: Then::Finish(Outcome::Ok) };
+        }
+        if x.request.verb == Verb::Recorded {
+            let taken = reply::take_recorded(self.content.as_ref(), x, document, &mut self.error);
+            let Ok(outcome) = taken else { return Decoded::Broken };
+            if !reply::is_done(document) {
+                // Also where it was so then: what the error says of the server is heard.
+                let reply = document.to_vec();
+                self.failed(x, command, outcome, &reply);
+            }
+            return Decoded::Reply { used, then: Then::Finish(outcome) };
         }
         let then = match reply::take(self.content.as_ref(), x, command, document, &mut self.error) {
             Ok(Then::Finish(outcome)) => {

@@ -2,6 +2,7 @@
 
 use super::errors::{ServerError, classify_code, describe_error, is_ok};
 use super::exchange::MongoExchange;
+use super::recorded_reply::classify_reply;
 use dyno_types::bson::{self, Element, NotBson, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Outcome, Then, Verb};
@@ -104,6 +105,34 @@ fn records_of(n: Option<i64>) -> u32 {
 /// Returns whether a command was carried out as a whole: of its statements some may have failed all the same.
 pub(super) fn is_done(reply: &[u8]) -> bool {
     is_ok(bson::find_element(reply, "ok")) && bson::find_element(reply, "writeConcernError").is_none()
+}
+
+/// Takes the reply to a command that was recorded, which is compared with that of then, and returns the outcome of its exchange.
+/// An error as it was then is no failure.
+pub(super) fn take_recorded(
+    content: &dyn Content,
+    x: &mut MongoExchange,
+    reply: &[u8],
+    error: &mut String,
+) -> Result<Outcome, NotBson> {
+    let class = classify_reply(reply)?;
+    if let Some(cursor) = class.cursor {
+        content.recorded_cursor(&x.request, cursor);
+    }
+    let as_then = content.compare_reply(&x.request, &class.as_facts());
+    (x.answered, x.records) = (true, u32::try_from(class.size).unwrap_or(u32::MAX));
+    Ok(if as_then || class.kind.is_some() { Outcome::Ok } else { recorded_failure(reply, error) })
+}
+
+/// The outcome of a recorded command that failed as a whole, in a statement, or in its write concern.
+fn recorded_failure(reply: &[u8], error: &mut String) -> Outcome {
+    let is_ok = is_ok(bson::find_element(reply, "ok"));
+    let within = |name: &str| bson::find_element(reply, name).and_then(|found| found.as_document());
+    let of_statement = within("writeErrors").and_then(|all| bson::find_element(all, "0")?.as_document());
+    match of_statement.or_else(|| within("writeConcernError")).filter(|_| is_ok) {
+        Some(own) => fail(own, error),
+        None => fail(reply, error),
+    }
 }
 
 pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {

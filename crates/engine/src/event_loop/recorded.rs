@@ -45,6 +45,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         loop {
             let (at_ns, waits) = match self.shared.job.workload.next_recorded(number) {
                 NextRecorded::Due { at_ns, waits } => (at_ns, waits),
+                NextRecorded::Blocked { at_ns } => {
+                    let due_ns = at_ns.map_or(now, |at_ns| self.clock.epoch_ns.saturating_add(at_ns));
+                    if due_ns >= self.clock.end_ns {
+                        return self.retire_user(user);
+                    }
+                    return self.dispatcher.resting.push(Reverse((due_ns.max(now + UNKNOWN_NS), user)));
+                }
                 NextRecorded::Unknown { not_before_ns } => {
                     // What the reader has not come to is not due before what it has.
                     let bound_ns = self.clock.epoch_ns.saturating_add(not_before_ns);

@@ -169,7 +169,7 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
     let mut setup: BTreeMap<String, u64> = BTreeMap::new();
-    let mut chooser = Chooser::new(&options);
+    let mut chooser = Chooser::new(&options, header.protocol);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
         if event != RecordedEvent::Entry || !survey.sends(&options, &mut chooser, &entry) {

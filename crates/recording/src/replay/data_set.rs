@@ -1,20 +1,25 @@
-//! Recordings that are a data set: each command brings back one key.
+//! Recordings that are a data set: each command brings back one key, or some documents.
 
 use crate::entry::Entry;
 use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
+use crate::sources::dump::Namespace;
+use dyno_types::bson::{find_element, read_elements};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Keys that are looked for at most.
 const LOOKED_FOR: u64 = 1_000;
 
 /// Sources whose recordings are data sets.
-const SOURCES: [&str; 1] = [crate::sources::rdb::SOURCE];
+const SOURCES: [&str; 2] = [crate::sources::rdb::SOURCE, crate::sources::dump::SOURCE];
 
-/// Keys of a data set, by which it is told whether it is there.
+/// Contents of a data set, by which it is told whether it is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DataSetKeys {
+pub struct DataSetContents {
+    /// Documents of each collection.
+    pub documents: BTreeMap<Namespace, u64>,
     /// Keys of all databases.
-    pub count: u64,
+    pub keys: u64,
     /// At most 1,000 keys of the database that was asked for which do not expire, evenly from first to last.
     pub sample: Vec<Vec<u8>>,
 }
@@ -26,13 +31,24 @@ impl RecordingHeader {
     }
 }
 
-/// Looks for the keys of a data set, and samples those of one database.
+/// The collection that a command inserts into, and the documents.
+fn inserted(entry: &Entry) -> Option<(Namespace, u64)> {
+    let (words, text) = (&entry.arguments, |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_owned()));
+    if !words.is_named("insert") || words.count() != 3 {
+        return None;
+    }
+    let collection = find_element(words.word(2), "insert")?.as_str()?.to_owned();
+    let documents = read_elements(find_element(words.word(2), "documents")?.as_document()?).ok()?.count();
+    Some((Namespace { database: text(words.word(1))?, collection }, documents as u64))
+}
+
+/// Looks at a data set: documents of each collection, or keys, of which those of one database are sampled.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn find_data_keys(path: &Path, database: u32) -> Result<DataSetKeys, RecordingError> {
+pub fn find_contents(path: &Path, database: u32) -> Result<DataSetContents, RecordingError> {
     let mut reader = RecordingReader::open_file(path)?;
-    let mut found = DataSetKeys::default();
+    let mut found = DataSetContents::default();
     let (mut entry, mut chosen) = (Entry::default(), Vec::new());
     // Every n-th candidate is kept; when there are twice as many as wanted, every second of them, and n doubles.
     let (mut candidates, mut step) = (0u64, 1u64);
@@ -48,10 +64,14 @@ pub fn find_data_keys(path: &Path, database: u32) -> Result<DataSetKeys, Recordi
             let number = std::str::from_utf8(words.word(1)).ok().and_then(|text| text.parse().ok());
             chosen[connection] = number.unwrap_or(u32::MAX);
         }
+        if let Some((of, count)) = inserted(&entry) {
+            *found.documents.entry(of).or_default() += count;
+            continue;
+        }
         if !words.is_named("RESTORE") || words.count() < 4 {
             continue;
         }
-        found.count += 1;
+        found.keys += 1;
         if words.word(2) != b"0" || chosen[connection] != database {
             continue;
         }
@@ -104,11 +124,11 @@ mod tests {
         push(1, &["SELECT", "3"]);
         push(1, &["RESTORE", "other", "0", "payload", "REPLACE"]);
         writer.finish().unwrap();
-        let found = find_data_keys(file.path(), 0).unwrap();
-        assert_eq!(found.count, 5_002);
+        let found = find_contents(file.path(), 0).unwrap();
+        assert_eq!(found.keys, 5_002);
         // 5,000 candidates: every fourth of them is kept, and of these every second.
         let expected: Vec<Vec<u8>> = (0..5_000).step_by(8).map(|n| format!("k{n}").into_bytes()).collect();
         assert_eq!(found.sample, expected);
-        assert_eq!(find_data_keys(file.path(), 3).unwrap().sample, [b"other".to_vec()]);
+        assert_eq!(find_contents(file.path(), 3).unwrap().sample, [b"other".to_vec()]);
     }
 }

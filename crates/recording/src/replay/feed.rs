@@ -2,10 +2,15 @@
 
 use super::compare::DivergenceCounts;
 use super::long::put_long;
-use super::selection::{Chooser, ReplayOptions, is_comparable, sets_state};
+use super::mongodb::cursors::LiveCursors;
+use super::mongodb::{CommandReader, Document, LeftOut, ReadCommand, command_words};
+use super::options::ReplayOptions;
+use super::redis_rules::{is_comparable, sets_state};
+use super::selection::Chooser;
 use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name};
 use crate::entry::{Arguments, Entry, RecordedReply};
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingPoint, RecordingReader};
+use crate::protocol::RecordedProtocol;
 use dyno_db_redis::protocol::resp::{put_array, put_bulk};
 use dyno_workload::ReplayedReplies;
 use hdrhistogram::Histogram;
@@ -63,6 +68,8 @@ pub(super) struct PlayedCommand {
     /// As it goes over the wire; empty where a value must be made first.
     pub bytes: Box<[u8]>,
     pub made: Option<Box<Arguments>>,
+    /// Of a command of MongoDB, whose bytes are its body.
+    pub document: Option<Box<Document>>,
     /// The reply of then, where it can be compared.
     pub then: Option<Box<RecordedReply>>,
     /// Time that the reply took then, nanoseconds.
@@ -85,27 +92,55 @@ impl PlayedCommand {
             effect,
             bytes: bytes.into_boxed_slice(),
             made: (!is_kept).then(|| Box::new(arguments.clone())),
+            document: None,
             then: entry.reply.as_ref().filter(|_| is_comparable).cloned().map(Box::new),
             after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
         }
     }
 
-    /// Appends the command as it goes over the wire.
+    /// A command of MongoDB.
+    fn of_document(entry: &Entry, read: ReadCommand, metric: u16) -> Self {
+        PlayedCommand {
+            at_ns: entry.at_ns,
+            metric,
+            waits: read.waits,
+            restores: false,
+            effect: Effect::None,
+            bytes: read.bytes.into_boxed_slice(),
+            made: None,
+            document: Some(Box::new(read.document)),
+            then: entry.reply.as_ref().filter(|_| read.is_comparable).cloned().map(Box::new),
+            after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
+        }
+    }
+
+    /// Appends the command as it goes over the wire, or its body, which the driver puts into a message.
     pub fn put_wire(&self, out: &mut Vec<u8>) {
+        let from = out.len();
         match &self.made {
-            None => out.extend_from_slice(&self.bytes),
+            None => {
+                out.extend_from_slice(&self.bytes);
+                if let Some(cursor) = self.document.as_ref().and_then(|document| document.cursor) {
+                    out[from + cursor.at..][..8].copy_from_slice(&cursor.number.to_le_bytes());
+                }
+            }
             Some(arguments) => put_command(arguments, out),
         }
     }
 
     /// Its name and its first argument, for messages: values stay out of them.
     pub fn first_words(&self) -> String {
+        let shown = |line: &str| {
+            line.chars().take(60).map(|c| if c.is_control() { '.' } else { c }).collect::<String>()
+        };
+        if self.document.is_some() {
+            return shown(&command_words(&self.bytes));
+        }
         let words: Vec<&[u8]> = match &self.made {
             None => bulk_strings(&self.bytes).take(2).collect(),
             Some(arguments) => arguments.words().take(2).collect(),
         };
-        let line = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
-        line.chars().take(60).map(|c| if c.is_control() { '.' } else { c }).collect()
+        shown(&String::from_utf8_lossy(&words.join(&b' ')))
     }
 
     fn memory(&self) -> u64 {
@@ -173,6 +208,8 @@ pub(super) struct Feed {
     survey: Arc<RecordingSurvey>,
     users: Vec<Mutex<UserFeed>>,
     pub divergence: DivergenceCounts,
+    /// Cursors that are open now.
+    pub cursors: LiveCursors,
     /// Bytes that were read and are not done with.
     held: AtomicU64,
     /// A user had nothing to send since the reader last looked.
@@ -182,12 +219,16 @@ pub(super) struct Feed {
     /// Commands that were not sent because a connection was lost within a transaction, and because a server refused a database.
     pub cut: AtomicU64,
     pub refused: AtomicU64,
+    /// Commands that were not sent because their cursor is not open, and because their transaction was not begun.
+    pub without_cursor: AtomicU64,
+    without_transaction: AtomicU64,
     /// Time of what was read last, nanoseconds of the recording.
     read_ns: AtomicU64,
     failure: Mutex<Option<String>>,
     /// Where times were taken then, and whether replies have any.
     point: RecordingPoint,
     has_replies: bool,
+    protocol: RecordedProtocol,
     /// Recorded times from command to reply, by metric, nanoseconds: those of commands that are sent. In shares of the users, so
     /// that load threads do not wait for each other.
     then: [Mutex<Vec<Histogram<u32>>>; SHARES],
@@ -203,12 +244,16 @@ impl Feed {
         Feed {
             point: header.point,
             has_replies: !header.is_without(Lack::Replies),
+            protocol: header.protocol,
             then: Default::default(),
             path: path.to_owned(),
             users: (0..survey.users).map(|_| Mutex::default()).collect(),
             options,
             survey,
             divergence: DivergenceCounts::default(),
+            cursors: LiveCursors::default(),
+            without_cursor: AtomicU64::new(0),
+            without_transaction: AtomicU64::new(0),
             held: AtomicU64::new(0),
             starved: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -245,6 +290,8 @@ impl Feed {
         for (reason, count) in [
             ("commands of transactions whose connection was lost", &self.cut),
             ("commands behind a SELECT or HELLO that the server refused", &self.refused),
+            ("getMore and killCursors of cursors that are not open now", &self.without_cursor),
+            ("commands of transactions whose begin is not sent", &self.without_transaction),
         ] {
             let count = count.load(Ordering::Relaxed);
             if count > 0 {
@@ -301,6 +348,10 @@ impl Feed {
             return;
         }
         self.held.fetch_sub(command.memory(), Ordering::Relaxed);
+        // Without a reply to it no cursor has come of it.
+        if let Some(key) = command.document.as_ref().and_then(|document| document.opens) {
+            self.cursors.settle_opener(key);
+        }
     }
 
     /// The reader ends.
@@ -320,9 +371,11 @@ impl Feed {
     fn try_read(&self) -> Result<(), RecordingError> {
         let mut reader = RecordingReader::open_file(&self.path)?;
         let metrics = self.survey.metrics();
-        let number = |name: &str| metrics.iter().position(|one| one == name);
-        let other = number(OTHER).unwrap_or(0) as u16;
-        let mut chooser = Chooser::new(&self.options);
+        let number_of = |name: &str| metrics.iter().position(|one| one == name);
+        let other = number_of(OTHER).unwrap_or(0) as u16;
+        let mut chooser = Chooser::new(&self.options, self.protocol);
+        let mut documents = (self.protocol == RecordedProtocol::Mongodb)
+            .then(|| CommandReader::new(self.options.replay_number));
         // By the command's name as it was written: its metric, whether replies to it can be compared, and its effect.
         let mut known: HashMap<Vec<u8>, (u16, bool, Effect)> = HashMap::new();
         // Of connections: commands before the part that set their state.
@@ -343,16 +396,24 @@ impl Feed {
                 continue;
             }
             commands += 1;
+            let number = documents.as_mut().map_or(0, |documents| documents.take_number(entry.connection));
             self.read_ns.store(entry.at_ns, Ordering::Relaxed);
             if entry.arguments.is_empty() {
                 continue;
             }
             let user = self.survey.user_of.get(entry.connection as usize).copied().unwrap_or(NO_USER);
             if user == NO_USER {
+                // A transaction may begin on a connection of another worker.
+                if let Some(documents) = &mut documents
+                    && self.options.is_in_part(entry.at_ns)
+                    && chooser.reason_against(&entry).is_none()
+                {
+                    documents.note_transaction(&entry.arguments);
+                }
                 continue;
             }
             if !self.options.is_in_part(entry.at_ns) {
-                if entry.at_ns < self.options.from_ns && sets_state(&entry.arguments) {
+                if entry.at_ns < self.options.from_ns && documents.is_none() && sets_state(&entry.arguments) {
                     let name = entry.arguments.command_name();
                     if name == "RESET" {
                         before.remove(&entry.connection);
@@ -370,10 +431,21 @@ impl Feed {
                 }
                 continue;
             }
+            if let Some(documents) = &mut documents {
+                let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
+                let is_read = self.read_document(user, &entry, (number, metric), documents);
+                if is_read && entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
+                    unanswered.insert(commands - 1, metric);
+                }
+                if !self.await_load() {
+                    return Ok(());
+                }
+                continue;
+            }
             let facts = match known.get(entry.arguments.word(0)) {
                 Some(facts) => *facts,
                 None => {
-                    let metric = number(&metric_name(&entry)).map_or(other, |number| number as u16);
+                    let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
                     let facts = (metric, is_comparable(&entry.arguments), effect(&entry.arguments));
                     known.insert(entry.arguments.word(0).to_vec(), facts);
                     facts
@@ -392,7 +464,7 @@ impl Feed {
                 }
                 for (_, mut one) in all {
                     (one.at_ns, one.implied, one.overlaps, one.reply) = (entry.at_ns, true, false, None);
-                    let metric = number(&metric_name(&one)).map_or(other, |number| number as u16);
+                    let metric = number_of(&metric_name(&one)).map_or(other, |number| number as u16);
                     self.push(user, PlayedCommand::of_entry(&one, (metric, false, Effect::State)));
                 }
             }
@@ -415,14 +487,48 @@ impl Feed {
                 continue;
             }
             self.push(user, PlayedCommand::of_entry(&entry, facts));
-            while self.is_far_ahead() {
-                if self.stopped.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                std::thread::sleep(PAUSE);
+            if !self.await_load() {
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Waits until the load has come nearer; false if the reader is to end.
+    fn await_load(&self) -> bool {
+        while self.is_far_ahead() {
+            if self.stopped.load(Ordering::Relaxed) {
+                return false;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        true
+    }
+
+    /// Takes a command of MongoDB; false if it is not sent. The number is that of the command on its connection.
+    fn read_document(
+        &self,
+        user: u32,
+        entry: &Entry,
+        (number, metric): (i64, u16),
+        documents: &mut CommandReader,
+    ) -> bool {
+        let read = match documents.read_command(entry, number, &self.cursors) {
+            Ok(read) => read,
+            Err(reason) => {
+                let count = match reason {
+                    LeftOut::NoCursor => &self.without_cursor,
+                    LeftOut::NoTransaction => &self.without_transaction,
+                };
+                count.fetch_add(1, Ordering::Relaxed);
+                return false;
+            }
+        };
+        if let Some(key) = read.document.opens {
+            self.cursors.await_opener(key);
+        }
+        self.push(user, PlayedCommand::of_document(entry, read, metric));
+        true
     }
 
     fn is_far_ahead(&self) -> bool {

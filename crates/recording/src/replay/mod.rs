@@ -7,18 +7,22 @@
 //! ```
 //!
 //! The file is read twice: `survey` looks at all of it before the run, `feed` keeps as much ahead of the load as memory allows.
-//! `selection` says what is sent at all, `data_set` what a data set holds.
+//! `selection` says what is sent at all, by the rules of the recording's protocol (`redis_rules`, `mongodb`), `data_set` what a data
+//! set holds.
 
 mod compare;
 mod data_set;
 mod feed;
 mod long;
+mod mongodb;
+mod options;
+mod redis_rules;
 mod selection;
 mod survey;
 mod workload;
 
-pub use data_set::{DataSetKeys, find_data_keys};
+pub use data_set::{DataSetContents, find_contents};
+pub use options::{ReplayOnly, ReplayOptions};
 pub(crate) use selection::Chooser;
-pub use selection::{ReplayOnly, ReplayOptions};
-pub use survey::{RecordingSurvey, survey_file};
+pub use survey::{DATABASES, RecordingSurvey, survey_file};
 pub use workload::Replay;

@@ -1,8 +1,12 @@
 //! A look at the whole recording before it is replayed: users, names and times.
 
-use super::selection::{Chooser, ReplayOptions, may_wait, sets_state, waits_for_data};
+use super::mongodb::mongodb_rules;
+use super::options::ReplayOptions;
+use super::redis_rules::{may_wait, sets_state, waits_for_data};
+use super::selection::Chooser;
 use crate::entry::Entry;
 use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
+use crate::protocol::RecordedProtocol;
 use dyno_types::limits::METRICS;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -20,8 +24,14 @@ const NAME_BYTES: usize = 40;
 /// Connections that users replay one after the other, where there are more than this.
 pub const USERS: usize = 10_000;
 
+/// Most names of databases that are known.
+pub const DATABASES: usize = 10_000;
+
 /// A connection without a user.
 pub(super) const NO_USER: u32 = u32::MAX;
+
+/// What is left out of commands that are sent.
+const TIMED: &str = "times of then in read concerns (afterClusterTime); their commands are sent";
 
 /// What a recording holds, of what is replayed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +54,13 @@ pub struct RecordingSurvey {
     pub replies: u64,
     /// Databases that connections select.
     pub databases: BTreeSet<u32>,
+    /// Of a recording of MongoDB: commands that may write, by name, in capitals.
+    pub writes: BTreeMap<String, u64>,
+    /// Of a recording of MongoDB: databases that its commands name, but for those of the servers' own; at most
+    /// [`DATABASES`] and one more.
+    pub database_names: BTreeSet<String>,
+    /// Commands with the number of a retryable write or of a transaction, which single servers refuse.
+    pub numbered: u64,
     /// True if the file was cut off.
     pub cut_off: bool,
     /// By connection: its user.
@@ -68,6 +85,21 @@ impl RecordingSurvey {
         user.is_some_and(|user| *user != NO_USER)
             && options.is_in_part(entry.at_ns)
             && chooser.reason_against(entry).is_none()
+    }
+
+    /// Notes what a command of MongoDB that is sent does.
+    fn note_document(&mut self, entry: &Entry) {
+        let facts = mongodb_rules::facts_of(&entry.arguments);
+        if facts.writes {
+            *self.writes.entry(entry.arguments.command_name()).or_default() += 1;
+        }
+        if self.database_names.len() <= DATABASES {
+            self.database_names.extend(facts.databases);
+        }
+        self.numbered += u64::from(facts.numbered);
+        if facts.timed {
+            *self.left_out.entry(TIMED.into()).or_default() += 1;
+        }
     }
 
     /// The same with the names of the whole recording: the metrics of a worker are those of all.
@@ -106,15 +138,17 @@ pub fn survey_file(
     let mut waiting: BTreeSet<u32> = BTreeSet::new();
     // Of each connection: commands that would be sent, by name, for those that turn out to wait.
     let mut sent: Vec<u64> = Vec::new();
-    let mut chooser = Chooser::new(options);
+    let mut chooser = Chooser::new(options, header.protocol);
+    let is_redis = header.protocol == RecordedProtocol::Redis;
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
-        if event == RecordedEvent::Entry && entry.at_ns < options.from_ns && sets_state(&entry.arguments) {
+        let is_entry = event == RecordedEvent::Entry;
+        if is_redis && is_entry && entry.at_ns < options.from_ns && sets_state(&entry.arguments) {
             // It may be sent at the part's begin.
             counts.entry(entry.arguments.command_name()).or_default();
         }
         let waits = || may_wait(&entry.arguments) && waits_for_data(&entry.arguments);
-        if event == RecordedEvent::Entry && options.is_own(entry.connection) {
+        if is_redis && is_entry && options.is_own(entry.connection) {
             // Also before the part: a connection that listens goes on to.
             if waits() {
                 waiting.insert(entry.connection);
@@ -126,7 +160,7 @@ pub fn survey_file(
             }
         }
         let is_asked = || options.is_in_part(entry.at_ns) && options.is_own(entry.connection);
-        if event != RecordedEvent::Entry || !is_asked() {
+        if !is_entry || !is_asked() {
             continue;
         }
         if let Some(reason) = chooser.reason_against(&entry) {
@@ -144,10 +178,14 @@ pub fn survey_file(
         let name = entry.arguments.command_name();
         match counts.get_mut(&name) {
             Some(count) => *count += 1,
+            None if !is_redis => drop(counts.insert(name, 1)),
             None => {
                 found.examples.insert(name.clone(), entry.arguments.words().map(<[u8]>::to_vec).collect());
                 counts.insert(name, 1);
             }
+        }
+        if header.protocol == RecordedProtocol::Mongodb {
+            found.note_document(&entry);
         }
         found.replies += u64::from(entry.reply.is_some());
         found.length_ns = found.length_ns.max(entry.at_ns - options.from_ns);
@@ -164,7 +202,7 @@ pub fn survey_file(
     }
     found.commands = sent.iter().sum::<u64>() - of_waiting;
     (found.user_of, found.users, found.connections) = users_of(&spans, USERS);
-    if found.users < found.connections {
+    if is_redis && found.users < found.connections {
         // A user that goes on with another connection goes back to its database.
         counts.entry("SELECT".into()).or_default();
     }

@@ -1,7 +1,8 @@
 //! A recording as a workload.
 
 use super::feed::{Effect, Feed, PlayedCommand, UserFeed};
-use super::selection::ReplayOptions;
+use super::mongodb::cursors::CursorState;
+use super::options::ReplayOptions;
 use super::survey::RecordingSurvey;
 use crate::entry::RecordedKind;
 use crate::format::RecordingHeader;
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Pause of a user whose connection cannot be brought into its state, first and longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+
+/// The error of a server that does not know a cursor, by name or number.
+const CURSOR_NOT_FOUND: [&[u8]; 2] = [b"CursorNotFound", b"43"];
 
 /// Commands of a recording, each due when it was then, by the user that its connection is.
 pub struct Replay {
@@ -44,6 +48,15 @@ impl Drop for Replay {
     fn drop(&mut self) {
         self.feed.stop();
     }
+}
+
+/// The cursor that a user's next command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FoundCursor {
+    /// It is open, or none is needed.
+    Ready,
+    /// The command of another user that opens it is not answered yet.
+    Awaited,
 }
 
 impl UserFeed {
@@ -91,6 +104,32 @@ impl UserFeed {
         self.lose_connection();
         let pause = self.pause.map_or(PAUSE.0, |(_, before)| (before * 2).min(PAUSE.1));
         self.pause = Some((Instant::now() + pause, pause));
+    }
+
+    /// Looks at the cursor that the next command needs. One that is not open, and never will be, is not sent: it is taken, and
+    /// counted.
+    fn find_cursor(&mut self, feed: &Feed) -> FoundCursor {
+        let is_idle = self.under_way.iter().all(Option::is_none);
+        while let Some(next) = self.waiting.front_mut() {
+            let Some(cursor) = next.document.as_mut().and_then(|document| document.cursor.as_mut()) else {
+                return FoundCursor::Ready;
+            };
+            match feed.cursors.state_of(cursor.key) {
+                CursorState::Live(number) => {
+                    cursor.number = number;
+                    return FoundCursor::Ready;
+                }
+                // What is under way may open it, or end it.
+                _ if !is_idle => return FoundCursor::Ready,
+                CursorState::Awaited => return FoundCursor::Awaited,
+                CursorState::Gone => {}
+            }
+            if let Some(command) = self.waiting.pop_front() {
+                feed.without_cursor.fetch_add(1, Ordering::Relaxed);
+                feed.forget(&command);
+            }
+        }
+        FoundCursor::Ready
     }
 
     /// Puts the commands that restore the state of a lost connection before the next one; false if it is too early for that.
@@ -181,6 +220,10 @@ impl Workload for Replay {
         }
         if !own.waiting.is_empty() && !own.restore_state() {
             return NextRecorded::Unknown { not_before_ns: 0 };
+        }
+        if own.find_cursor(&self.feed) == FoundCursor::Awaited {
+            let at_ns = own.waiting.front().and_then(|next| self.feed.options.due_ns(next.at_ns));
+            return NextRecorded::Blocked { at_ns };
         }
         match own.waiting.front() {
             Some(next) => {
@@ -302,10 +345,24 @@ impl Content for ReplayContent {
         }
     }
 
+    fn recorded_cursor(&self, request: &Request, number: i64) {
+        let user = self.feed.user(u64::from(request.collection));
+        let Some(Some(command)) = user.under_way.get(request.key as usize) else { return };
+        let Some(document) = &command.document else { return };
+        if let Some(key) = document.opens.or(document.cursor.map(|cursor| cursor.key)) {
+            self.feed.cursors.note_cursor(key, number);
+        }
+    }
+
     fn compare_reply(&self, request: &Request, reply: &ReplyFacts<'_>) -> bool {
         let mut user = self.feed.user(u64::from(request.collection));
         let is_first = !user.has_differed;
         let Some(Some(command)) = user.under_way.get(request.key as usize) else { return false };
+        if let Some(cursor) = command.document.as_ref().and_then(|document| document.cursor)
+            && (cursor.ends || (reply.kind.is_none() && CURSOR_NOT_FOUND.contains(&reply.error)))
+        {
+            self.feed.cursors.note_cursor(cursor.key, 0);
+        }
         let Some(then) = &command.then else {
             self.feed.divergence.skip();
             return false;

@@ -7,7 +7,7 @@ use dyno_config::settings::PropertySettings;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
 use dyno_recording::RecordingHeader;
-use dyno_recording::replay::{RecordingSurvey, Replay, ReplayOptions, find_data_keys};
+use dyno_recording::replay::{DataSetContents, RecordingSurvey, Replay, ReplayOptions, find_contents};
 use dyno_types::units::Thousands;
 use dyno_types::{Content, RefusalCode, Refused, Verb};
 use std::path::Path;
@@ -29,6 +29,15 @@ pub(super) struct LoadedWork {
     loading: Mutex<Weak<Replay>>,
 }
 
+/// What a target holds of a data set.
+enum FoundData {
+    Nothing,
+    /// All of it, in words.
+    All(String),
+    /// A part of it, or something else, in words.
+    Other(String),
+}
+
 impl LoadedWork {
     pub(super) fn read(spec: &Experiment, file: &str, wording: &Wording<'_>) -> Result<Self, Refused> {
         let key = (wording.source)("phases.load.from").to_string();
@@ -37,7 +46,7 @@ impl LoadedWork {
         let (header, survey) = survey_recording(file, &options, &key)?;
         if !header.is_data_set() {
             let words = format!(
-                "{key}: {file} is recorded traffic ({}), and no data set: `dyno record dump.rdb` makes one of a snapshot",
+                "{key}: {file} is recorded traffic ({}), and no data set: `dyno record FILE` makes one of a snapshot or a dump",
                 header.source
             );
             return Err(Refused::new(RefusalCode::BadFile, key, words));
@@ -64,35 +73,81 @@ impl LoadedWork {
 
     /// Returns whether nothing is there, so that the data must be loaded.
     fn is_empty_there(&self, opened: &dyn OpenTarget, notes: &mut Vec<String>) -> Result<bool, RunError> {
-        let Some(target) = opened.command_target() else { return Ok(true) };
-        let wanted = find_data_keys(Path::new(&self.file), self.options.database)
-            .map_err(|why| self.refused(RefusalCode::BadFile, &why.to_string()))?;
+        let wanted = self.read_contents()?;
+        let found = match wanted.documents.is_empty() {
+            true => self.find_keys(opened, &wanted)?,
+            false => self.find_documents(opened, &wanted)?,
+        };
+        match found {
+            FoundData::Nothing => Ok(true),
+            FoundData::All(words) => {
+                notes.push(format!("{words} ({})", self.hint));
+                Ok(false)
+            }
+            FoundData::Other(words) => {
+                let words = format!("{} holds {words}: {}", opened.redacted(), self.hint);
+                Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into())
+            }
+        }
+    }
+
+    fn find_keys(&self, opened: &dyn OpenTarget, wanted: &DataSetContents) -> Result<FoundData, RunError> {
+        let Some(target) = opened.command_target() else { return Ok(FoundData::Nothing) };
         let looked_for = wanted.sample.len() as u64;
         let there = if looked_for == 0 { 0 } else { target.existing(&wanted.sample)? };
-        let keys = target.count_keys()?.unwrap_or(0);
-        if there == looked_for && looked_for > 0 {
-            notes.push(format!(
-                "the keys of {} are there already: {} of its {} were looked for ({})",
-                self.file,
-                Thousands(looked_for),
-                Thousands(wanted.count),
-                self.hint
-            ));
-            return Ok(false);
-        }
-        if keys > 0 {
-            let words = format!(
-                "{} holds {} keys, and {} of {} keys of {} that were looked for are there: {}",
-                opened.redacted(),
+        let (looked_for, all) = ((looked_for, Thousands(looked_for)), Thousands(wanted.keys));
+        Ok(match target.count_keys()?.unwrap_or(0) {
+            0 => FoundData::Nothing,
+            _ if there == looked_for.0 && there > 0 => FoundData::All(format!(
+                "the keys of {} are there already: {} of its {all} were looked for",
+                self.file, looked_for.1
+            )),
+            keys => FoundData::Other(format!(
+                "{} keys, and {} of {} keys of {} that were looked for are there",
                 Thousands(keys),
                 Thousands(there),
-                Thousands(looked_for),
-                self.file,
-                self.hint
-            );
-            return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into());
+                looked_for.1,
+                self.file
+            )),
+        })
+    }
+
+    fn find_documents(
+        &self,
+        opened: &dyn OpenTarget,
+        wanted: &DataSetContents,
+    ) -> Result<FoundData, RunError> {
+        let Some(collections) = opened.collections() else { return Ok(FoundData::Nothing) };
+        let (mut is_empty, mut other) = (true, None);
+        for (of, count) in &wanted.documents {
+            let there = collections.count_of(&of.database, &of.collection)?.unwrap_or(0);
+            is_empty &= there == 0;
+            if there != *count && other.is_none() {
+                other = Some(format!(
+                    "{} documents in {of}, and {} has {}",
+                    Thousands(there),
+                    self.file,
+                    Thousands(*count)
+                ));
+            }
         }
-        Ok(true)
+        Ok(match other {
+            _ if is_empty => FoundData::Nothing,
+            Some(words) => FoundData::Other(words),
+            None => FoundData::All(format!("the documents of {} are there already", self.file)),
+        })
+    }
+
+    /// Drops the collections of the data set: unlike keys, documents that are there are not replaced.
+    fn remove_documents(&self, opened: &dyn OpenTarget) -> Result<(), RunError> {
+        let Some(collections) = opened.collections() else { return Ok(()) };
+        let wanted = self.read_contents()?;
+        wanted.documents.keys().try_for_each(|of| collections.remove_of(&of.database, &of.collection))
+    }
+
+    fn read_contents(&self) -> Result<DataSetContents, Refused> {
+        find_contents(Path::new(&self.file), self.options.database)
+            .map_err(|why| self.refused(RefusalCode::BadFile, &why.to_string()))
     }
 
     fn refused(&self, code: RefusalCode, why: &str) -> Refused {
@@ -139,7 +194,10 @@ impl Work for LoadedWork {
         ready.database = self.options.database;
         ready.load = match self.spec.phases.load.when {
             When::Never => false,
-            When::Always => true,
+            When::Always => {
+                self.remove_documents(opened)?;
+                true
+            }
             When::Missing => self.is_empty_there(opened, &mut ready.notes)?,
         };
         if ready.load {

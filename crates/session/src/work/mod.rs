@@ -55,6 +55,9 @@ pub struct Prepared {
     /// Number of the database in which connections of a replay begin.
     #[serde(default)]
     pub database: u32,
+    /// A number that no other replay has: sessions of a recording get ids of their own by it.
+    #[serde(default)]
+    pub replay_number: u64,
     /// Names of recorded commands that only read, as the server says.
     #[serde(default)]
     pub reading: Vec<String>,

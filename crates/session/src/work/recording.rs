@@ -6,10 +6,12 @@ use dyno_config::settings::PropertySettings;
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
-use dyno_recording::replay::{RecordingSurvey, Replay, ReplayOnly, ReplayOptions, survey_file};
+use dyno_recording::replay::{DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, survey_file};
 use dyno_recording::{Lack, RecordedProtocol, RecordingHeader};
 use dyno_types::units::{Thousands, written_duration};
 use dyno_types::{Content, RefusalCode, Refused, Verb};
+use std::cmp::Reverse;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -71,6 +73,7 @@ fn options_of(source: &RecordingSource) -> ReplayOptions {
         reads: Vec::new(),
         part: (0, 1),
         database: 0,
+        replay_number: 0,
     }
 }
 
@@ -95,12 +98,18 @@ pub(super) fn check_protocol(
     key: &str,
 ) -> Result<u32, Refused> {
     let protocol = header.protocol.protocol_name();
-    let spoken = opened.recorded_protocol().filter(|(name, _)| *name == protocol);
-    let Some((target, (_, database))) = opened.command_target().zip(spoken) else {
-        let words = format!("{key}: {file} is a recording of {protocol}: expected a target that speaks it");
+    let spoken = opened.recorded_protocol();
+    let Some((_, database)) = spoken.filter(|(name, _)| *name == protocol) else {
+        let other = match spoken {
+            Some((name, _)) => format!("{} speaks {name}", opened.redacted()),
+            None => format!("{} does not", opened.redacted()),
+        };
+        let words = format!(
+            "{key}: {file} is a recording of {protocol}: expected a target that speaks it, and {other}"
+        );
         return Err(Refused::new(RefusalCode::Unsupported, key, words));
     };
-    if target.slot(b"key").is_some() {
+    if opened.command_target().is_some_and(|target| target.slot(b"key").is_some()) {
         let words = format!("{key}: recordings cannot be replayed on a cluster yet");
         return Err(Refused::new(RefusalCode::Unsupported, key, words));
     }
@@ -131,7 +140,7 @@ impl RecordedWork {
             // All commands would be due at once.
             options.speed = None;
         }
-        if header.protocol != RecordedProtocol::Redis {
+        if header.protocol == RecordedProtocol::Memcached {
             let words = format!(
                 "{key}: {}: recordings of {} cannot be replayed yet",
                 source.file,
@@ -176,7 +185,11 @@ impl RecordedWork {
     }
 
     /// Refuses to write to a server that holds data, unless it is named.
-    fn refuse_writes(&self, opened: &dyn OpenTarget, target: &dyn CommandTarget) -> Result<(), RunError> {
+    fn refuse_writes_to_keys(
+        &self,
+        opened: &dyn OpenTarget,
+        target: &dyn CommandTarget,
+    ) -> Result<(), RunError> {
         let harmless = |name: &String| HARMLESS.contains(&name.as_str()) || self.options.reads.contains(name);
         let writing: Vec<String> = self
             .survey
@@ -193,8 +206,51 @@ impl RecordedWork {
         let mut databases = self.survey.databases.clone();
         databases.insert(self.options.database);
         let named: Vec<String> = databases.iter().map(u32::to_string).collect();
-        let server =
-            opened.nodes().first().map_or(String::new(), |node| format!("{node}/{}", named.join(",")));
+        let held = format!("{uri} holds {} keys", Thousands(keys));
+        self.refuse_writes(opened, &held, &named.join(","), &writing)
+    }
+
+    /// The same for a server that holds documents: it must have none in the databases that the recording names.
+    fn refuse_writes_to_documents(&self, opened: &dyn OpenTarget) -> Result<(), RunError> {
+        let survey = &self.survey;
+        if survey.writes.is_empty() {
+            return Ok(());
+        }
+        let key = &self.key;
+        if survey.database_names.len() > DATABASES {
+            let words = format!("{key}: it names more than {} databases", Thousands(DATABASES as u64));
+            return Err(Refused::new(RefusalCode::Unsupported, key.clone(), words).into());
+        }
+        let Some(collections) = opened.collections() else { return Ok(()) };
+        let mut held = Vec::new();
+        for database in &survey.database_names {
+            let found = collections.list_collections(database)?.unwrap_or_default();
+            held.extend(found.iter().map(|name| format!("{database}.{name}")));
+        }
+        if held.is_empty() {
+            return Ok(());
+        }
+        let mut writing: Vec<(&String, &u64)> = survey.writes.iter().collect();
+        writing.sort_by_key(|(name, count)| (Reverse(**count), *name));
+        let writing: Vec<String> =
+            writing.iter().map(|(name, count)| format!("{} {name}", Thousands(**count))).collect();
+        let more = held.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = held[..held.len().min(NAMED)].join(", ");
+        let held = format!("{} holds {shown}{more}", opened.redacted());
+        let names: Vec<&str> = survey.database_names.iter().map(String::as_str).collect();
+        self.refuse_writes(opened, &held, &names.join(","), &writing)
+    }
+
+    /// Refuses to write, unless the server and its databases are named; `held`: the words for what it holds.
+    fn refuse_writes(
+        &self,
+        opened: &dyn OpenTarget,
+        held: &str,
+        databases: &str,
+        writing: &[String],
+    ) -> Result<(), RunError> {
+        let server = opened.nodes().first().map_or(String::new(), |node| format!("{node}/{databases}"));
         if self.source.yes_write.as_deref() == Some(server.as_str()) {
             return Ok(());
         }
@@ -202,11 +258,21 @@ impl RecordedWork {
         let more = if more > 0 { format!(" and {more} other commands") } else { String::new() };
         let shown = writing[..writing.len().min(NAMED)].join(", ");
         let words = format!(
-            "{uri} holds {} keys, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it to these \
-             databases all the same, `--only reads` leaves such commands out",
-            Thousands(keys)
+            "{held}, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it to these databases all \
+             the same, `--only reads` leaves such commands out"
         );
         Err(Refused::new(RefusalCode::OtherData, "workload.recording.yes_write", words).into())
+    }
+
+    /// Looks at a target of keys before the load.
+    fn prepare_keys(&mut self, opened: &dyn OpenTarget, ready: &mut Prepared) -> Result<(), RunError> {
+        let Some(target) = opened.command_target() else {
+            debug_assert!(false, "what speaks the protocol takes commands");
+            return self.adopt(ready).map_err(RunError::from);
+        };
+        ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
+        self.adopt(ready)?;
+        self.refuse_writes_to_keys(opened, target.as_ref())
     }
 
     fn replay(&self, options: &ReplayOptions, survey: &Arc<RecordingSurvey>) -> Arc<Replay> {
@@ -257,11 +323,15 @@ impl Work for RecordedWork {
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let database = check_protocol(opened, &self.header, &self.source.file, &self.key)?;
-        let mut ready = Prepared { database, ..Prepared::default() };
-        let Some(target) = opened.command_target() else { return Ok(ready) };
-        ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
-        self.adopt(&ready)?;
-        self.refuse_writes(opened, target.as_ref())?;
+        let replay_number = RandomState::new().hash_one(0);
+        let mut ready = Prepared { database, replay_number, ..Prepared::default() };
+        ready.notes = opened.check_replay(self.survey.numbered)?;
+        if self.header.protocol == RecordedProtocol::Mongodb {
+            self.adopt(&ready)?;
+            self.refuse_writes_to_documents(opened)?;
+        } else {
+            self.prepare_keys(opened, &mut ready)?;
+        }
         let survey = &self.survey;
         let seconds = survey.length_ns as f64 / 1e9;
         ready.notes.push(format!(
@@ -301,6 +371,7 @@ impl Work for RecordedWork {
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         self.options.reads.clone_from(&prepared.reading);
         self.options.database = prepared.database;
+        self.options.replay_number = prepared.replay_number;
         self.options.only = self.source.only.map(|only| match only {
             TrafficKind::Reads => ReplayOnly::Reads,
             TrafficKind::Writes => ReplayOnly::Writes,

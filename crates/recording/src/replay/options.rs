@@ -1,0 +1,87 @@
+//! How a recording is replayed.
+
+/// Which half of the traffic is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayOnly {
+    /// Commands that only read.
+    Reads,
+    /// Commands that may write.
+    Writes,
+}
+
+/// How a recording is replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayOptions {
+    /// How many times as fast as it was recorded; `None`: each command as soon as it may be sent.
+    pub speed: Option<f64>,
+    /// Part of the recording: from this time on, nanoseconds.
+    pub from_ns: u64,
+    /// Up to this time.
+    pub to_ns: u64,
+    /// A half of it alone.
+    pub only: Option<ReplayOnly>,
+    /// Commands that administer a server and are sent all the same, in capitals.
+    pub include: Vec<String>,
+    /// Names of commands that only read, in capitals: what a server says of them. MongoDB's servers are not asked.
+    pub reads: Vec<String>,
+    /// This worker, and the number of workers: each has every n-th connection.
+    pub part: (u32, u32),
+    /// Number of the database in which connections begin: the target's.
+    pub database: u32,
+    /// A number of this replay, the same for all its workers: sessions of then get ids that no other replay has.
+    pub replay_number: u64,
+}
+
+impl Default for ReplayOptions {
+    fn default() -> Self {
+        ReplayOptions {
+            speed: Some(1.0),
+            from_ns: 0,
+            to_ns: u64::MAX,
+            only: None,
+            include: Vec::new(),
+            reads: Vec::new(),
+            part: (0, 1),
+            database: 0,
+            replay_number: 0,
+        }
+    }
+}
+
+impl ReplayOptions {
+    /// Returns whether a command that is not sent by itself was named, in capitals.
+    pub(super) fn includes(&self, name: &str) -> bool {
+        self.include.iter().any(|included| included == name)
+    }
+
+    /// Returns whether a connection is one of this worker's.
+    pub(super) fn is_own(&self, connection: u32) -> bool {
+        let (index, total) = self.part;
+        connection % total == index
+    }
+
+    /// Returns whether a time of the recording is in the part that is replayed.
+    pub(super) fn is_in_part(&self, at_ns: u64) -> bool {
+        (self.from_ns..self.to_ns).contains(&at_ns)
+    }
+
+    /// When a command is due after the epoch, nanoseconds; `None` where commands have no times.
+    pub(super) fn due_ns(&self, at_ns: u64) -> Option<u64> {
+        let after = at_ns.saturating_sub(self.from_ns);
+        self.speed.map(|speed| if speed == 1.0 { after } else { (after as f64 / speed) as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_scaled_from_the_part_s_begin_on() {
+        let options =
+            ReplayOptions { speed: Some(2.0), from_ns: 100, to_ns: 200, ..ReplayOptions::default() };
+        assert_eq!((options.due_ns(100), options.due_ns(150)), (Some(0), Some(25)));
+        assert_eq!([99, 100, 199, 200].map(|at| options.is_in_part(at)), [false, true, true, false]);
+        assert_eq!(ReplayOptions { speed: None, ..options }.due_ns(150), None);
+    }
+}
