@@ -1,6 +1,9 @@
 //! A data set of a snapshot: what comes back is held against the server that wrote it.
 
-use dyno_testkit::{Dyno, RedisProcess, assert_exit, phase, skip, stderr, stdout};
+use crate::mongod_failover::admin;
+use dyno_testkit::mongo::Mongo;
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, phase, skip, skip_because, stderr, stdout};
+use dyno_types::bson;
 
 /// Every key of a database with its value as the server has it in memory, and how many there are. Values of one kind and length
 /// may be encoded in another way where they were made in another way: these are not.
@@ -179,4 +182,74 @@ fn replay_begins_with_the_data_of_then() {
     let hits = now.cli(&["INFO", "stats"]);
     assert!(hits.contains("keyspace_hits:399"), "{hits}");
     assert_eq!(contents(&now, "0"), contents(&then, "0"));
+}
+
+/// Number of documents of a collection, as `mongod` says.
+fn count(server: &Mongo, collection: &str) -> i64 {
+    bson::find_element(&ask(server, "count", collection), "n").unwrap().as_i64().unwrap()
+}
+
+/// The reply to a command on a collection of `small`.
+fn ask(server: &Mongo, command: &str, collection: &str) -> Vec<u8> {
+    admin(&server.uri("small"))
+        .unwrap()
+        .run_on("small", &|out| bson::put_string(out, command, collection))
+        .unwrap()
+}
+
+#[test]
+fn a_dump_comes_back_as_it_was() {
+    let Some(server) = Mongo::mongod() else { return skip_because("dumps", "mongod is not on PATH") };
+    let dyno = Dyno::new();
+    let sample = |name: &str| format!("{}/../recording/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let recorded = dyno.run(&["record", &sample("mongodump-3.6.archive"), "-o", "data.dyno"]);
+    assert_exit(&recorded, &[0]);
+    let work = "collections:\n  names:\n    count: 3\n    document: { _id: { $sequence: } }\n\
+                operations:\n  one: { findOne: names, filter: { _id: { $int: [1, 3] } } }\n";
+    std::fs::write(dyno.path("work.yaml"), work).unwrap();
+    let run = |more: &[&str], out: &str| {
+        let words = [
+            "run",
+            &server.uri("small"),
+            "--load-from",
+            "data.dyno",
+            "--workload",
+            "work.yaml",
+            "--ops",
+            "200",
+            "--warmup",
+            "0s",
+            "--out",
+            out,
+        ];
+        dyno.run(&[&words[..], more].concat())
+    };
+    let first = run(&[], "run");
+    dyno.assert_ran(&first);
+    assert_eq!(["names", "items", "log"].map(|name| count(&server, name)), [3, 2, 1]);
+    let listed = ask(&server, "listIndexes", "names");
+    let index = |path: &str| bson::element_at_path(&listed, path);
+    assert_eq!(index("cursor.firstBatch.1.name").unwrap().as_str(), Some("name_1"));
+    assert!(index("cursor.firstBatch.1.unique").unwrap().is_true());
+    let stats = ask(&server, "collStats", "log");
+    assert!(bson::find_element(&stats, "capped").unwrap().is_true());
+    // They are there; a part of them is not the data set; loading anew drops what is there.
+    let second = run(&[], "second");
+    dyno.assert_ran(&second);
+    assert!(stderr(&second).contains("are there already"), "{}", stderr(&second));
+    ask(&server, "drop", "items");
+    let refused = run(&[], "third");
+    assert_exit(&refused, &[2]);
+    assert!(
+        stderr(&refused).contains("holds 0 documents in small.items, and data.dyno has 2"),
+        "{}",
+        stderr(&refused)
+    );
+    let reloaded = run(&["--reload"], "fourth");
+    dyno.assert_ran(&reloaded);
+    assert_eq!(["names", "items", "log"].map(|name| count(&server, name)), [3, 2, 1]);
+    // JSON lines need the name of their collection.
+    let json = sample("mongoexport-3.6.json");
+    assert_exit(&dyno.run(&["record", &json, "-o", "json.dyno"]), &[2]);
+    assert_exit(&dyno.run(&["record", &json, "--into", "other.items", "-o", "json.dyno"]), &[0]);
 }

@@ -67,6 +67,7 @@ mod topologies;
 mod truth;
 mod usage;
 mod volumes;
+mod web_shop;
 mod whose_delay;
 mod workers;
 mod wsf;

@@ -14,12 +14,12 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// A proxy under way.
-struct ProxyProcess {
+pub(crate) struct ProxyProcess {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
-fn start_proxy(dyno: &Dyno, to: &str, more: &[&str]) -> ProxyProcess {
+pub(crate) fn start_proxy(dyno: &Dyno, to: &str, more: &[&str]) -> ProxyProcess {
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
     let words = [&["record", "--listen", &listen, "--to", to, "--out", "traffic.dyno"], more].concat();
@@ -30,7 +30,7 @@ fn start_proxy(dyno: &Dyno, to: &str, more: &[&str]) -> ProxyProcess {
 
 impl ProxyProcess {
     /// Ctrl-C.
-    fn end(self) -> Output {
+    pub(crate) fn end(self) -> Output {
         signal(self.child.id(), "INT");
         finish(self.child)
     }
