@@ -19,6 +19,7 @@ mod selection;
 mod survey;
 mod workload;
 
+pub use mongodb::sent_document;
 pub use options::{ReplayOnly, ReplayOptions};
 pub(crate) use selection::Chooser;
 pub use survey::{DATABASES, RecordingSurvey, survey_file};
