@@ -4,7 +4,7 @@ use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
 use crate::official::{OfficialDeployment, OfficialTarget};
 use crate::probe::{describe_missing, probe_seeds};
-use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions};
+use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions, ReadPreference};
 use crate::{copies, dns, monitors};
 use dyno_db::collections::Collections;
 use dyno_db::probe::Stop;
@@ -250,6 +250,21 @@ impl OpenTarget for OpenMongo {
             return Err(Refused::new(RefusalCode::Unsupported, "", why));
         }
         let mut notes = Vec::new();
+        let options = &self.options;
+        let unused = [
+            ("w, journal or wTimeoutMS", !options.write_concern.is_default()),
+            ("readConcernLevel", options.read_concern.is_some()),
+            ("readPreference", options.read_preference != ReadPreference::Primary),
+            ("retryReads", options.retry_reads),
+            ("retryWrites", options.retry_writes),
+        ];
+        let unused: Vec<&str> = unused.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect();
+        if !unused.is_empty() {
+            notes.push(format!(
+                "not used of the URI: {}: commands are sent once, as they were recorded",
+                unused.join(", ")
+            ));
+        }
         if self.deployment.is_set() {
             notes.push("all commands go to the primary, whatever they were read from then".into());
         }

@@ -1,10 +1,15 @@
 //! Traffic of other programs, as recordings see it.
 
+use dyno_db_mongodb::protocol::recorded_reply::classify_reply;
+use dyno_recording::Arguments;
 use dyno_recording::exchange::ExchangeSink;
 use dyno_recording::exchange::redis::{IDLE_NS, RedisExchange};
+use dyno_recording::replay::{ReplayOptions, sent_document};
 use dyno_recording::sources::NewRecording;
 use dyno_recording::sources::capture::{CaptureOptions, record_capture};
 use dyno_recording::{Entry, RecordedReply, RecordingError, RecordingHeader, RecordingWriter};
+use dyno_types::bson;
+use dyno_types::command::ReplyKind;
 use std::io::{Cursor, Read};
 
 /// Checks that each reply goes to one command that awaits it.
@@ -60,6 +65,23 @@ pub fn redis_exchange(data: &[u8]) {
     }
     exchange.finish(&mut sink).expect("the sink takes everything");
     assert!(!sink.awaits.contains(&true), "every command has its reply, or none is awaited");
+}
+
+/// A document as the reply to a recorded command, and as the body of one.
+pub fn mongodb_replay(data: &[u8]) {
+    if let Ok(class) = classify_reply(data) {
+        assert!(class.kind.is_some() || (class.size == 0 && !class.error.is_empty()));
+        assert!(class.size <= data.len() as u64 || class.kind == Some(ReplyKind::Status));
+    }
+    let name = data.get(5..).unwrap_or_default().split(|byte| *byte == 0).next().unwrap_or_default();
+    let options = ReplayOptions { include: vec!["DROP".into()], ..ReplayOptions::default() };
+    let arguments = Arguments::from_words([name, b"shop", data]);
+    if let Ok(sent) = sent_document(&options, &arguments) {
+        assert!(bson::check(&sent).is_ok(), "what is sent is a document");
+        for gone in ["_openedBy", "$clusterTime"] {
+            assert!(bson::find_element(&sent, gone).is_none(), "{gone} is sent");
+        }
+    }
 }
 
 /// Captures of network traffic.

@@ -55,6 +55,7 @@ mod record_proxy;
 mod records_of_runs;
 mod redis_tools;
 mod replay;
+mod replay_mongodb;
 mod run;
 mod secrets;
 mod silences;

@@ -392,11 +392,11 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--only <KIND>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<TrafficKind>,
-    /// Commands that administer a server, such as FLUSHALL or CONFIG, and are sent all the same. Default: none.
+    /// Commands that administer a server, such as FLUSHALL, CONFIG or dropDatabase, and are sent all the same. Default: none.
     #[schemars(extend("x-flag" = "--include <NAME>"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
-    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB. Default: none.
+    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB,DB. Default: none.
     #[schemars(extend("x-flag" = "--yes-write <SERVER>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yes_write: Option<String>,

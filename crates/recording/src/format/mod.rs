@@ -60,6 +60,9 @@ pub enum RecordingError {
     /// Nothing was recorded.
     #[error("it holds no commands")]
     Empty,
+    /// A recording of this protocol cannot be learned from.
+    #[error("it is a recording of {0}: expected one of redis to learn from")]
+    NotLearned(&'static str),
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use super::popularity::Popularity;
 use super::shapes::{ArgumentStats, Shape, Shapes, note};
 use super::spaces::KeySpaces;
 use crate::entry::Entry;
-use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
+use crate::format::{
+    Lack, RecordedEvent, RecordedProtocol, RecordingError, RecordingHeader, RecordingReader,
+};
 use crate::replay::{Chooser, RecordingSurvey, ReplayOptions, survey_file};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -165,6 +167,9 @@ const SETUP: [&str; 16] = [
 pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingError> {
     let options = ReplayOptions::default();
     let (header, survey) = survey_file(path, &options)?;
+    if header.protocol != RecordedProtocol::Redis {
+        return Err(RecordingError::NotLearned(header.protocol.protocol_name()));
+    }
     let mut reader = RecordingReader::open_file(path)?;
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
@@ -409,7 +414,7 @@ fn gaps(
 mod tests {
     use super::*;
     use crate::entry::Arguments;
-    use crate::format::{RecordedProtocol, RecordingPoint, RecordingWriter};
+    use crate::format::{RecordingPoint, RecordingWriter};
     use dyno_types::rng::{below, mix_bits};
 
     fn learned(lines: impl Iterator<Item = String>) -> LearnedWorkload {

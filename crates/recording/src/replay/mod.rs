@@ -22,6 +22,7 @@ mod survey;
 mod workload;
 
 pub use data_set::{DataSetContents, find_contents};
+pub use mongodb::sent_document;
 pub use options::{ReplayOnly, ReplayOptions};
 pub(crate) use selection::Chooser;
 pub use survey::{DATABASES, RecordingSurvey, survey_file};
