@@ -14,12 +14,12 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// A proxy under way.
-struct ProxyProcess {
+pub(crate) struct ProxyProcess {
     child: Child,
-    port: u16,
+    pub port: u16,
 }
 
-fn start_proxy(dyno: &Dyno, to: &str, more: &[&str]) -> ProxyProcess {
+pub(crate) fn start_proxy(dyno: &Dyno, to: &str, more: &[&str]) -> ProxyProcess {
     let port = free_port();
     let listen = format!("127.0.0.1:{port}");
     let words = [&["record", "--listen", &listen, "--to", to, "--out", "traffic.dyno"], more].concat();
@@ -30,7 +30,7 @@ fn start_proxy(dyno: &Dyno, to: &str, more: &[&str]) -> ProxyProcess {
 
 impl ProxyProcess {
     /// Ctrl-C.
-    fn end(self) -> Output {
+    pub fn end(self) -> Output {
         signal(self.child.id(), "INT");
         finish(self.child)
     }
@@ -250,7 +250,9 @@ fn what_cannot_be_recorded_is_refused() {
     std::fs::write(dyno.path("there.dyno"), "x").unwrap();
     for (code, words, told) in [
         (3, &["--to", &gone][..], "nothing listens there"),
-        (2, &["--to", "mongodb://127.0.0.1:1"], "not mongodb:"),
+        (2, &["--to", "memcached://127.0.0.1:1"], "not memcached:"),
+        (2, &["--to", "mongodb://127.0.0.1:1,127.0.0.1:2"], "one server"),
+        (3, &["--to", "mongodb://127.0.0.1:1"], "127.0.0.1:1"),
         (2, &["--to", &uri, "--out", "there.dyno"], "it is there already"),
         (2, &["--to", &uri, "--tls-cert", "absent.pem", "--tls-key", "absent.pem"], "absent.pem"),
         (2, &["--to", &uri, "--value-limit", "1GiB"], "64 MiB"),
