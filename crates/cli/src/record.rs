@@ -7,7 +7,6 @@ use dyno_config::tree::{Node, Origin, Value};
 use dyno_config::values::Bytes;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
-use dyno_recording::entry::VALUE_LIMIT;
 use dyno_recording::learn::learn_file;
 use dyno_recording::sources::aof::{is_aof, record_aof};
 use dyno_recording::sources::capture::{CaptureOptions, is_capture, record_capture};
@@ -72,7 +71,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
 /// Makes a recording of a file.
 pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     let limit = match &args.value_limit {
-        None => VALUE_LIMIT,
+        None => None,
         Some(text) => {
             let read = serde_json::from_value::<Bytes>(text.as_str().into());
             let bytes = read.map_err(|why| Failure::usage(format!("--value-limit: {why}")))?;
@@ -80,7 +79,7 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
             if bytes.0 < LEAST_LIMIT {
                 return Err(Failure::usage(format!("--value-limit: expected {LEAST_LIMIT} bytes or more")));
             }
-            usize::try_from(bytes.0).unwrap_or(usize::MAX)
+            Some(usize::try_from(bytes.0).unwrap_or(usize::MAX))
         }
     };
     if args.out.exists() && !args.proxy.relay_only {
@@ -165,7 +164,7 @@ fn refuse_unused(args: &RecordArgs, kind: SourceKind) -> Result<(), &'static str
 /// Makes the recording's file of what `record` reads.
 fn make(
     args: &RecordArgs,
-    limit: usize,
+    limit: Option<usize>,
     names: &str,
     record: impl FnOnce(&mut NewRecording<'_, BufWriter<File>>) -> Result<RecordingTotals, SourceError>,
 ) -> Result<Exit, Failure> {

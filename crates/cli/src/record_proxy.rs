@@ -2,15 +2,20 @@
 
 use crate::options::ProxyArgs;
 use crate::record_totals::tell;
+use dyno_db_mongodb::protocol::MongoOptions;
+use dyno_db_mongodb::target::ask_facts;
 use dyno_db_redis::protocol::RedisOptions;
 use dyno_db_redis::target::ask_mode;
 use dyno_engine::files::raise_file_limit;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::{secret, signals, terminal};
+use dyno_recording::exchange::PairedProtocol;
 use dyno_recording::proxy::{
     ListenerTls, ProxyError, ProxySettings, ProxyTotals, StreamTls, proxy_header, run_proxy,
 };
 use dyno_recording::{RecordingError, RecordingWriter};
+use dyno_types::Endpoint;
+use dyno_types::address::Tls;
 use dyno_types::units::{Thousands, parse_duration_ns};
 use signal_hook::iterator::Signals;
 use std::fs::File;
@@ -25,28 +30,25 @@ use std::time::Duration;
 const VALUE_LIMIT: usize = 64 << 20;
 
 /// Relays and records until interrupted, or for the time that is asked for.
-pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: usize) -> Result<Exit, Failure> {
+pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: Option<usize>) -> Result<Exit, Failure> {
     let (Some(listen), Some(to)) = (&args.listen, &args.to) else {
         return Err(Failure::usage("a proxy needs --listen HOST:PORT and --to URI"));
     };
     let named = |option: &str, why: &dyn std::fmt::Display| Failure::usage(format!("{option}: {why}"));
-    if value_limit > VALUE_LIMIT {
+    if value_limit.is_some_and(|limit| limit > VALUE_LIMIT) {
         return Err(named("--value-limit", &"above 64 MiB, which a command holds at most"));
     }
     let duration = args.duration.as_ref().map(|text| parse_duration_ns(text, 1_000_000_000)).transpose();
     let duration = duration.map_err(|why| named("--duration", &why))?.map(Duration::from_nanos);
-    let scheme = to.split(':').next().unwrap_or_default();
-    if !["redis", "rediss", "unix"].contains(&scheme) {
-        let words = format!("a proxy records redis://, rediss:// and unix://, not {scheme}:");
-        return Err(named("--to", &words));
-    }
-    let options = RedisOptions::from_uri(&secret::uri(to, args.password_from.as_ref())?)?;
+    let server = ProxiedServer::read_uri(to, args)?;
+    let protocol = server.paired_protocol();
+    let value_limit = value_limit.unwrap_or_else(|| protocol.recorded_protocol().usual_value_limit());
     let clients = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(cert, key)| ListenerTls {
         cert,
         key,
         client_ca: args.tls_client_ca.clone(),
     });
-    let tls = StreamTls::load(clients.as_ref(), options.tls.as_ref())?;
+    let tls = StreamTls::load(clients.as_ref(), server.tls_settings())?;
     // A client and its connection to the server.
     raise_file_limit(2 * args.connections)?;
     // Signals are taken before a client is.
@@ -60,18 +62,7 @@ pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: usize) -> Result<
             }
         }
     })?;
-    let (server, mode) = ask_mode(&options, &|| first.load(Ordering::Relaxed))?;
-    if options.cluster || mode.as_deref() == Some("cluster") {
-        return Err(named(
-            "--to",
-            &"the server is a node of a cluster, which tells clients the addresses of its nodes: they would walk past the \
-              proxy. Capture the nodes' traffic with tcpdump instead, and record the captures",
-        ));
-    }
-    if mode.as_deref() == Some("sentinel") {
-        let words = "it is a sentinel, which tells clients the address of the primary: name the primary";
-        return Err(named("--to", &words));
-    }
+    let server = server.ask_endpoint(&|| first.load(Ordering::Relaxed))?;
     let bind = |why: std::io::Error| named(&format!("--listen {listen}"), &why);
     let address = listen.to_socket_addrs().map_err(bind)?.next();
     let address = address.ok_or_else(|| named("--listen", &"the name has no address"))?;
@@ -80,11 +71,12 @@ pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: usize) -> Result<
     if !address.ip().is_loopback() && args.tls_client_ca.is_none() {
         terminal::warn(&format!("--listen {listen}: others can reach the server through this address"));
     }
-    let writer = if args.relay_only { None } else { Some(create_recording(out, value_limit)?) };
+    let writer = if args.relay_only { None } else { Some(create_recording(out, protocol, value_limit)?) };
     let by_tls = if clients.is_some() { ", by TLS" } else { "" };
     let what = if args.relay_only { "relays (nothing is recorded)" } else { "records" };
     terminal::note(&format!("{what}: clients of {address}{by_tls} reach {server}; Ctrl-C ends it"));
-    let settings = ProxySettings { to: server, tls, connections: args.connections, duration, value_limit };
+    let connections = args.connections;
+    let settings = ProxySettings { protocol, to: server, tls, connections, duration, value_limit };
     let ended = run_proxy(listener, &settings, writer, &stop);
     let totals = ended.map_err(|error| match error {
         ProxyError::Recording(why) => Failure::internal(format!(
@@ -93,12 +85,89 @@ pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: usize) -> Result<
         )),
         other => Failure::internal(other),
     })?;
-    show_totals(out, &totals);
+    show_totals(out, protocol, &totals);
     Ok(Exit::Ok)
 }
 
-fn create_recording(path: &Path, value_limit: usize) -> Result<RecordingWriter<BufWriter<File>>, Failure> {
-    RecordingWriter::create_file(path, &proxy_header(value_limit)).map_err(|why| {
+/// The server behind the proxy.
+enum ProxiedServer {
+    Redis(RedisOptions),
+    Mongodb(Arc<MongoOptions>),
+}
+
+impl ProxiedServer {
+    fn read_uri(to: &str, args: &ProxyArgs) -> Result<Self, Failure> {
+        let named = |why: &dyn std::fmt::Display| Failure::usage(format!("--to: {why}"));
+        let uri = || secret::uri(to, args.password_from.as_ref());
+        match to.split(':').next().unwrap_or_default() {
+            "redis" | "rediss" | "unix" => Ok(ProxiedServer::Redis(RedisOptions::from_uri(&uri()?)?)),
+            "mongodb" => {
+                let options = MongoOptions::from_uri(&uri()?)?;
+                if options.addresses.len() > 1 {
+                    return Err(named(&"a proxy records one server: name the one that clients are to reach"));
+                }
+                Ok(ProxiedServer::Mongodb(Arc::new(options)))
+            }
+            scheme => Err(named(&format!(
+                "a proxy records redis://, rediss://, unix:// and mongodb://, not {scheme}:"
+            ))),
+        }
+    }
+
+    fn paired_protocol(&self) -> PairedProtocol {
+        match self {
+            ProxiedServer::Redis(_) => PairedProtocol::Redis,
+            ProxiedServer::Mongodb(_) => PairedProtocol::Mongodb,
+        }
+    }
+
+    fn tls_settings(&self) -> Option<&Tls> {
+        match self {
+            ProxiedServer::Redis(options) => options.tls.as_ref(),
+            ProxiedServer::Mongodb(options) => options.tls.as_ref(),
+        }
+    }
+
+    /// Asks the server what it is; its address.
+    fn ask_endpoint(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Endpoint, Failure> {
+        let named = |why: &str| Failure::usage(format!("--to: {why}"));
+        match self {
+            ProxiedServer::Redis(options) => {
+                let (endpoint, mode) = ask_mode(options, stop)?;
+                if options.cluster || mode.as_deref() == Some("cluster") {
+                    return Err(named(
+                        "the server is a node of a cluster, which tells clients the addresses of its nodes: they would walk past the \
+                         proxy. Capture the nodes' traffic with tcpdump instead, and record the captures",
+                    ));
+                }
+                if mode.as_deref() == Some("sentinel") {
+                    return Err(named(
+                        "it is a sentinel, which tells clients the address of the primary: name the primary",
+                    ));
+                }
+                Ok(endpoint)
+            }
+            ProxiedServer::Mongodb(options) => {
+                let (endpoint, facts) = ask_facts(options, stop)?;
+                if let Some(set) = facts.get("replica_set").filter(|_| !facts.hosts.is_empty()) {
+                    terminal::warn(&format!(
+                        "the server is a member of replica set {set:?}, which tells clients the addresses of its members \
+                         ({}): clients walk past the proxy unless their URI says directConnection=true",
+                        facts.hosts.join(", ")
+                    ));
+                }
+                Ok(endpoint)
+            }
+        }
+    }
+}
+
+fn create_recording(
+    path: &Path,
+    protocol: PairedProtocol,
+    value_limit: usize,
+) -> Result<RecordingWriter<BufWriter<File>>, Failure> {
+    RecordingWriter::create_file(path, &proxy_header(protocol, value_limit)).map_err(|why| {
         let text = format!("--out {}: {why}", path.display());
         match why {
             RecordingError::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
@@ -109,7 +178,7 @@ fn create_recording(path: &Path, value_limit: usize) -> Result<RecordingWriter<B
     })
 }
 
-fn show_totals(out: &Path, totals: &ProxyTotals) {
+fn show_totals(out: &Path, protocol: PairedProtocol, totals: &ProxyTotals) {
     let Some(recording) = &totals.recording else {
         terminal::line(&format!("relayed {} connections", Thousands(totals.accepted)));
         return;
@@ -120,8 +189,12 @@ fn show_totals(out: &Path, totals: &ProxyTotals) {
     }
     if totals.redirections > 0 {
         let count = Thousands(totals.redirections);
-        terminal::warn(&format!(
-            "{count} replies sent clients to other nodes of a cluster (MOVED, ASK): what they said there is not recorded"
-        ));
+        let what = match protocol {
+            PairedProtocol::Redis => "sent clients to other nodes of a cluster (MOVED, ASK)",
+            PairedProtocol::Mongodb => {
+                "named members of a replica set (hello), to which clients may have gone"
+            }
+        };
+        terminal::warn(&format!("{count} replies {what}: what they said there is not recorded"));
     }
 }

@@ -54,13 +54,22 @@ pub fn probe_seeds(
     }
 }
 
+/// Asks the first seed that answers what it is.
+pub(crate) fn ask_first(
+    options: &Arc<MongoOptions>,
+    tls: Option<&Arc<TlsConfig>>,
+    stop: Stop<'_>,
+) -> Result<(Endpoint, MongoFacts), TargetError> {
+    first_that_answers(&options.addresses, stop, |endpoint| {
+        Ok((endpoint.clone(), ask(options, (tls, stop), endpoint)?.facts))
+    })
+}
+
 fn look(
     options: &Arc<MongoOptions>,
     (tls, stop): ConnectOptions<'_>,
 ) -> Result<(Deployment, MongoFacts), Unready> {
-    let (seed, facts) = first_that_answers(&options.addresses, stop, |endpoint| {
-        Ok((endpoint.clone(), ask(options, (tls, stop), endpoint)?.facts))
-    })?;
+    let (seed, facts) = ask_first(options, tls, stop)?;
     if let (Some(wanted), false) = (&options.replica_set, facts.is_router()) {
         let found = facts.get("replica_set");
         if found != Some(wanted) {

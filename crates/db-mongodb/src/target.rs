@@ -3,7 +3,7 @@
 use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
 use crate::official::{OfficialDeployment, OfficialTarget};
-use crate::probe::{describe_missing, probe_seeds};
+use crate::probe::{ask_first, describe_missing, probe_seeds};
 use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions, ReadPreference};
 use crate::{copies, dns, monitors};
 use dyno_db::collections::Collections;
@@ -51,6 +51,12 @@ impl Database for MongoDb {
     fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
         Some(OfficialTarget::parse(uri).map(|target| Box::new(target) as Box<dyn Target>))
     }
+}
+
+/// Asks the first seed that answers what it is.
+pub fn ask_facts(options: &Arc<MongoOptions>, stop: Stop<'_>) -> Result<(Endpoint, MongoFacts), TargetError> {
+    let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+    ask_first(options, tls.as_ref(), stop)
 }
 
 /// A target with these options.

@@ -2,6 +2,10 @@
 
 use crate::entry::Arguments;
 use crate::protocol::RecordedProtocol;
+use dyno_types::bson;
+
+/// Reason for which such a command is not in a recording.
+pub const CREDENTIALS: &str = "credentials";
 
 /// What becomes of a command that may carry a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +33,28 @@ const SECRET_SETTINGS: [&str; 11] = [
     "sentinel-user",
 ];
 
+/// Commands of MongoDB that carry passwords, or what stands for them.
+const SECRET_COMMANDS: [&str; 9] = [
+    "saslStart",
+    "saslContinue",
+    "authenticate",
+    "getnonce",
+    "copydbgetnonce",
+    "copydbsaslstart",
+    "copydb",
+    "createUser",
+    "updateUser",
+];
+
+/// Collections of MongoDB's database `admin` that hold what users log in with.
+const SECRET_COLLECTIONS: [&str; 3] = ["system.users", "system.backup_users", "tempusers"];
+
 /// Looks for credentials in a command.
 pub fn of_command(protocol: RecordedProtocol, words: &Arguments) -> Credentials {
     match protocol {
         RecordedProtocol::Redis => of_redis(words),
-        RecordedProtocol::Memcached | RecordedProtocol::Mongodb => Credentials::None,
+        RecordedProtocol::Mongodb => of_mongodb(words),
+        RecordedProtocol::Memcached => Credentials::None,
     }
 }
 
@@ -69,6 +90,31 @@ fn of_redis(words: &Arguments) -> Credentials {
             .map_or(Credentials::None, |(at, count)| without(words, at, count));
     }
     Credentials::None
+}
+
+/// Looks for credentials in a command of MongoDB: its name, its database and its body.
+fn of_mongodb(words: &Arguments) -> Credentials {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| words.is_named(name));
+    if is_one_of(&SECRET_COMMANDS) {
+        return Credentials::LeftOut;
+    }
+    let body = if words.count() > 2 { words.word(2) } else { &[] };
+    let is_secret = if is_one_of(&["insert", "update", "delete", "findAndModify"]) {
+        let collection = bson::find_element(body, &String::from_utf8_lossy(words.word(0)));
+        let collection = collection.and_then(|element| element.as_str()).unwrap_or_default();
+        words.word(1) == b"admin" && SECRET_COLLECTIONS.contains(&collection)
+    } else if is_one_of(&["applyOps"]) {
+        SECRET_COLLECTIONS.iter().any(|name| contains(body, name.as_bytes()))
+    } else if is_one_of(&["setParameter"]) {
+        ["password", "secret"].iter().any(|part| contains(&body.to_ascii_lowercase(), part.as_bytes()))
+    } else {
+        is_one_of(&["hello", "isMaster"]) && bson::find_element(body, "speculativeAuthenticate").is_some()
+    };
+    if is_secret { Credentials::LeftOut } else { Credentials::None }
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 /// `HELLO VERSION [AUTH NAME PASSWORD] [SETNAME NAME]`, without its logins. One that is written otherwise is not kept.
@@ -150,6 +196,37 @@ mod tests {
             ("ACL WHOAMI", "ACL WHOAMI"),
         ] {
             assert_eq!(kept(line).as_deref(), Some(left), "{line}");
+        }
+    }
+
+    #[test]
+    fn logins_and_users_of_mongodb_stay_out() {
+        let command = |name: &str, database: &str, field: &str, value: &str| {
+            let body = bson::build_document(|out| {
+                bson::put_string(out, name, value);
+                bson::put_string(out, field, "x");
+            });
+            of_mongodb(&Arguments::from_words([name.as_bytes(), database.as_bytes(), &body]))
+        };
+        for name in SECRET_COMMANDS {
+            assert_eq!(command(name, "admin", "payload", "1"), Credentials::LeftOut, "{name}");
+            assert_eq!(of_mongodb(&Arguments::from_words([name.to_uppercase()])), Credentials::LeftOut);
+        }
+        for (name, database, field, value, expected) in [
+            ("insert", "admin", "ordered", "system.users", Credentials::LeftOut),
+            ("update", "admin", "ordered", "tempusers", Credentials::LeftOut),
+            ("insert", "shop", "ordered", "system.users", Credentials::None),
+            ("insert", "admin", "ordered", "users", Credentials::None),
+            ("find", "admin", "filter", "system.users", Credentials::None),
+            ("applyOps", "admin", "ns", "admin.system.users", Credentials::LeftOut),
+            ("applyOps", "admin", "ns", "shop.users", Credentials::None),
+            ("setParameter", "admin", "ldapQueryPassword", "1", Credentials::LeftOut),
+            ("setParameter", "admin", "logLevel", "1", Credentials::None),
+            ("hello", "admin", "speculativeAuthenticate", "1", Credentials::LeftOut),
+            ("isMaster", "admin", "client", "1", Credentials::None),
+            ("dropUser", "admin", "comment", "u", Credentials::None),
+        ] {
+            assert_eq!(command(name, database, field, value), expected, "{name} {value}");
         }
     }
 }

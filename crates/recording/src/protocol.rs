@@ -1,5 +1,7 @@
 //! Protocols that recordings are of.
 
+use crate::entry::VALUE_LIMIT;
+use dyno_types::limits::MESSAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// Protocol of a recording's commands.
@@ -15,6 +17,15 @@ pub enum RecordedProtocol {
 }
 
 impl RecordedProtocol {
+    /// Longest value that is kept as it is unless something else is asked for, bytes. MongoDB's bodies are kept as a whole: nothing
+    /// like them can be made of a length.
+    pub fn usual_value_limit(self) -> usize {
+        match self {
+            RecordedProtocol::Redis | RecordedProtocol::Memcached => VALUE_LIMIT,
+            RecordedProtocol::Mongodb => MESSAGE_BYTES,
+        }
+    }
+
     /// The name in files and messages.
     pub fn protocol_name(self) -> &'static str {
         match self {

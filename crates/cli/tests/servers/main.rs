@@ -51,6 +51,7 @@ mod pty;
 mod push;
 mod rates;
 mod record_capture;
+mod record_mongodb;
 mod record_proxy;
 mod records_of_runs;
 mod redis_tools;

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// tcpdump on loopback, writing to a file; ended when dropped.
-struct Tcpdump {
+pub(crate) struct Tcpdump {
     child: Child,
 }
 
 impl Tcpdump {
     /// `None` where it is not installed, or may not capture.
-    fn start(interface: &str, port: u16, file: &Path, more: &[&str]) -> Option<Tcpdump> {
+    pub fn start(interface: &str, port: u16, file: &Path, more: &[&str]) -> Option<Tcpdump> {
         let mut command = Command::new("tcpdump");
         // Packets are written as they come, and the buffer takes what a burst brings.
         command.args(["-i", interface, "-U", "-B", "65536", "-Z", "root", "-w"]).arg(file).args(more);
@@ -32,7 +32,7 @@ impl Tcpdump {
     }
 
     /// Ends it, once its file has grown no more; returns the packets that the kernel has dropped.
-    fn end(mut self, file: &Path) -> u64 {
+    pub fn end(mut self, file: &Path) -> u64 {
         let size = || std::fs::metadata(file).unwrap().len();
         let mut before = 0;
         while before != size() {
@@ -59,7 +59,7 @@ impl Drop for Tcpdump {
     }
 }
 
-fn skip_capture(what: &str) {
+pub(crate) fn skip_capture(what: &str) {
     skip_because(what, "tcpdump is not installed, or may not capture");
 }
 

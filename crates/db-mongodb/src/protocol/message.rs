@@ -1,4 +1,5 @@
-//! Messages of the wire protocol: the frame, OP_MSG with its sections, and the OP_QUERY and OP_REPLY of the first hello.
+//! Messages of the wire protocol: the frame, OP_MSG with its sections, and the OP_QUERY and OP_REPLY of the first hello. For
+//! those who read the traffic of others: all of a message's parts, and headers of messages of old.
 //!
 //! The writer appends a message whose lengths are filled in at its end. The reader borrows from the buffer, which may
 //! end anywhere, and believes no length that leads beyond it.
@@ -13,8 +14,22 @@ pub const HEADER: usize = 16;
 pub mod code {
     /// The answer to OP_QUERY.
     pub const REPLY: i32 = 1;
+    /// A write of old, without an answer.
+    pub const UPDATE: i32 = 2001;
+    /// A write of old, without an answer.
+    pub const INSERT: i32 = 2002;
     /// The question of old; servers still accept it for the first hello.
     pub const QUERY: i32 = 2004;
+    /// The rest of a question of old.
+    pub const GET_MORE: i32 = 2005;
+    /// A write of old, without an answer.
+    pub const DELETE: i32 = 2006;
+    /// The end of questions of old, without an answer.
+    pub const KILL_CURSORS: i32 = 2007;
+    /// The message of MongoDB 3.2 and 3.4 among themselves and from their shell.
+    pub const COMMAND: i32 = 2010;
+    /// The answer to it.
+    pub const COMMAND_REPLY: i32 = 2011;
     /// Any other message, compressed.
     pub const COMPRESSED: i32 = 2012;
     /// The message of today.
@@ -25,6 +40,8 @@ pub mod code {
 pub const CHECKSUM: u32 = 1;
 /// Flag bit: the sender goes on without waiting.
 pub const MORE_TO_COME: u32 = 1 << 1;
+/// Flag bit of OP_QUERY: the server sends all batches without further questions.
+pub const QUERY_EXHAUST: u32 = 1 << 6;
 /// Flag bits that a reader must understand.
 const REQUIRED: u32 = 0xFFFF;
 
@@ -72,6 +89,18 @@ pub fn read_header(input: &[u8]) -> Result<Option<Header>, NotMessage> {
     Ok((input.len() >= bytes).then_some(Header { bytes, id, to, code }))
 }
 
+/// The header at the start of `input`, of whatever operation, however much of the message has come; `None` while the header has not
+/// come. Its length may be that of no message.
+pub fn peek_header(input: &[u8]) -> Result<Option<Header>, NotMessage> {
+    let (Some(bytes), Some(id), Some(to), Some(code)) =
+        (int(input, 0), int(input, 4), int(input, 8), int(input, 12))
+    else {
+        return Ok(None);
+    };
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes >= HEADER).ok_or(NotMessage)?;
+    Ok(Some(Header { bytes, id, to, code }))
+}
+
 /// The document of a message's body (what follows the header).
 #[inline]
 pub fn read_document(code: i32, body: &[u8]) -> Result<&[u8], NotMessage> {
@@ -82,34 +111,131 @@ pub fn read_document(code: i32, body: &[u8]) -> Result<&[u8], NotMessage> {
     }
 }
 
-/// The one section of kind 0 of an OP_MSG; sequences of documents (kind 1) are stepped over.
-fn sections(body: &[u8]) -> Result<&[u8], NotMessage> {
-    let flags = int(body, 0).ok_or(NotMessage)? as u32;
-    // A reply that announces another one answers a question that is never asked here.
-    if flags & REQUIRED & !CHECKSUM != 0 {
-        return Err(NotMessage);
+/// Sections of an OP_MSG: kind, and what follows it.
+struct Sections<'a>(&'a [u8]);
+
+impl<'a> Sections<'a> {
+    /// The flags, and the sections behind them.
+    #[inline]
+    fn open(body: &'a [u8], understood: u32) -> Result<(u32, Self), NotMessage> {
+        let flags = int(body, 0).ok_or(NotMessage)? as u32;
+        if flags & REQUIRED & !understood != 0 {
+            return Err(NotMessage);
+        }
+        let end =
+            if flags & CHECKSUM == 0 { body.len() } else { body.len().checked_sub(4).ok_or(NotMessage)? };
+        Ok((flags, Sections(body.get(4..end).ok_or(NotMessage)?)))
     }
-    let end = if flags & CHECKSUM == 0 { body.len() } else { body.len().checked_sub(4).ok_or(NotMessage)? };
-    let mut rest = body.get(4..end).ok_or(NotMessage)?;
-    let mut found = None;
-    while let Some((kind, section)) = rest.split_first() {
+
+    #[inline]
+    fn next_section(&mut self) -> Result<Option<(u8, &'a [u8])>, NotMessage> {
+        let Some((kind, section)) = self.0.split_first() else { return Ok(None) };
         let bytes = usize::try_from(int(section, 0).ok_or(NotMessage)?).map_err(|_| NotMessage)?;
         if bytes < 5 || bytes > section.len() {
             return Err(NotMessage);
         }
+        self.0 = &section[bytes..];
+        Ok(Some((*kind, &section[..bytes])))
+    }
+}
+
+/// The one section of kind 0 of an OP_MSG; sequences of documents (kind 1) are stepped over.
+fn sections(body: &[u8]) -> Result<&[u8], NotMessage> {
+    // A reply that announces another one answers a question that is never asked here.
+    let (_, mut all) = Sections::open(body, CHECKSUM)?;
+    let mut found = None;
+    while let Some((kind, section)) = all.next_section()? {
         match kind {
-            0 if found.is_none() => found = Some(&section[..bytes]),
+            0 if found.is_none() => found = Some(section),
             1 => {}
             _ => return Err(NotMessage),
         }
-        rest = &section[bytes..];
     }
     found.ok_or(NotMessage)
 }
 
+/// A section of kind 1: documents that belong into an array of this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentSequence<'a> {
+    /// The array's name.
+    pub name: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for DocumentSequence<'a> {
+    type Item = Result<&'a [u8], NotMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let found =
+            bson::document_length(self.rest).and_then(|bytes| self.rest.split_at_checked(bytes.ok()?));
+        let Some((document, rest)) = found else {
+            self.rest = &[];
+            return Some(Err(NotMessage));
+        };
+        self.rest = rest;
+        Some(Ok(document))
+    }
+}
+
+/// Everything in the body of an OP_MSG.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageParts<'a> {
+    /// Its flag bits.
+    pub flags: u32,
+    /// The one section of kind 0.
+    pub document: &'a [u8],
+    /// Those of kind 1.
+    pub sequences: Vec<DocumentSequence<'a>>,
+}
+
+/// Reads everything in the body of an OP_MSG.
+pub fn read_parts(body: &[u8]) -> Result<MessageParts<'_>, NotMessage> {
+    let (flags, mut all) = Sections::open(body, CHECKSUM | MORE_TO_COME)?;
+    let (mut document, mut sequences) = (None, Vec::new());
+    while let Some((kind, section)) = all.next_section()? {
+        match kind {
+            0 if document.is_none() => document = Some(section),
+            1 => {
+                let named = &section[4..];
+                let end = named.iter().position(|byte| *byte == 0).ok_or(NotMessage)?;
+                sequences.push(DocumentSequence { name: &named[..end], rest: &named[end + 1..] });
+            }
+            _ => return Err(NotMessage),
+        }
+    }
+    Ok(MessageParts { flags, document: document.ok_or(NotMessage)?, sequences })
+}
+
+/// What an OP_QUERY asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryParts<'a> {
+    /// Its flag bits.
+    pub flags: u32,
+    /// Database and collection; `DATABASE.$cmd` for a command.
+    pub collection: &'a [u8],
+    /// The question.
+    pub document: &'a [u8],
+}
+
+/// Reads the body of an OP_QUERY.
+pub fn read_query(body: &[u8]) -> Result<QueryParts<'_>, NotMessage> {
+    let flags = int(body, 0).ok_or(NotMessage)? as u32;
+    let named = &body[4..];
+    let end = named.iter().position(|byte| *byte == 0).ok_or(NotMessage)?;
+    // Behind the name: how many to step over, and how many to return.
+    let document = first_document(named.get(end + 9..).ok_or(NotMessage)?)?;
+    Ok(QueryParts { flags, collection: &named[..end], document })
+}
+
 /// The first document of an OP_REPLY: flags, cursor, position and count stand before it.
 fn first_of_reply(body: &[u8]) -> Result<&[u8], NotMessage> {
-    let documents = body.get(20..).ok_or(NotMessage)?;
+    first_document(body.get(20..).ok_or(NotMessage)?)
+}
+
+fn first_document(documents: &[u8]) -> Result<&[u8], NotMessage> {
     match bson::document_length(documents) {
         Some(bytes) => documents.get(..bytes?).ok_or(NotMessage),
         None => Err(NotMessage),
@@ -212,6 +338,32 @@ mod tests {
     }
 
     #[test]
+    fn all_parts_are_found() {
+        let mut out = ping();
+        let at = begin_sequence(&mut out, "documents");
+        out.extend_from_slice(&[5, 0, 0, 0, 0, 5, 0, 0, 0, 0]);
+        end(&mut out, at);
+        out[16] |= MORE_TO_COME as u8;
+        let parts = read_parts(&out[HEADER..]).unwrap();
+        assert_eq!((parts.flags, parts.document.len(), parts.sequences.len()), (2, 30, 1));
+        assert_eq!(parts.sequences[0].name, b"documents");
+        assert_eq!(parts.sequences[0].map(|one| one.unwrap().len()).collect::<Vec<_>>(), [5, 5]);
+        let last = out.len() - 5;
+        out[last] = 6;
+        assert_eq!(read_parts(&out[HEADER..]).unwrap().sequences[0].last(), Some(Err(NotMessage)));
+        let mut query = Vec::new();
+        let at = begin_query(&mut query, 3);
+        query.extend_from_slice(&[5, 0, 0, 0, 0]);
+        end(&mut query, at);
+        let parts = read_query(&query[HEADER..]).unwrap();
+        assert_eq!((parts.flags, parts.collection, parts.document.len()), (0, &b"admin.$cmd"[..], 5));
+        assert!((HEADER..query.len()).all(|cut| read_query(&query[HEADER..cut]).is_err()));
+        assert_eq!(peek_header(&query[..15]), Ok(None));
+        assert_eq!(peek_header(&query[..16]).unwrap().unwrap().code, code::QUERY);
+        assert_eq!(peek_header(&[255; 16]), Err(NotMessage));
+    }
+
+    #[test]
     fn lies_are_refused() {
         let good = ping();
         let with = |at: usize, value: u8| {
@@ -245,6 +397,10 @@ mod tests {
         ) {
             let _ = read_header(&bytes);
             let _ = read_document(code, &bytes);
+            let _ = (peek_header(&bytes), read_query(&bytes));
+            if let Ok(parts) = read_parts(&bytes) {
+                parts.sequences.into_iter().for_each(|mut one| while one.next().is_some() {});
+            }
         }
 
         #[test]

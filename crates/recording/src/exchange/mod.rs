@@ -1,9 +1,14 @@
 //! Requests and replies of a connection, paired: from the bytes of both directions to commands with their replies.
 //!
-//! Bytes come as a proxy or a capture sees them, cut anywhere. Nothing is held but the command that is being read: replies are
-//! skipped, and values above the limit are hashed as they pass.
+//! Bytes come as a proxy or a capture sees them, cut anywhere. Nothing is held but the command that is being read (of MongoDB the
+//! message, either way): replies of Redis are skipped, and values above the limit are hashed as they pass.
 
+mod cursor_links;
 mod inline_command;
+pub mod mongodb;
+mod mongodb_commands;
+mod mongodb_reader;
+mod mongodb_replies;
 mod number;
 pub mod redis;
 mod redis_commands;
@@ -13,7 +18,11 @@ pub(crate) use inline_command::read_inline;
 
 use crate::entry::{Entry, RecordedReply};
 use crate::format::{OrderedEntries, RecordingError};
+use crate::protocol::RecordedProtocol;
+use mongodb::{MongodbExchange, MongodbShared};
+use redis::RedisExchange;
 use std::io::Write;
+use std::sync::{Arc, Mutex};
 
 /// Reasons for which something that was seen is not in a recording.
 pub mod reason {
@@ -29,6 +38,21 @@ pub mod reason {
     pub const PUSHES: &str = "messages that no command has asked for";
     /// Errors that a server sends of its own.
     pub const UNASKED_ERRORS: &str = "errors that no command has asked for";
+    /// What came of a connection of MongoDB between a gap and the next piece that begins as a message does.
+    pub const BYTES_AFTER_MONGODB_GAPS: &str = "bytes between a gap and the next begin of a message";
+    /// Questions of MongoDB's drivers.
+    pub const SERVER_CHECKS: &str = "checks of the server (hello, isMaster)";
+    /// Operations of MongoDB's wire protocol before OP_MSG, but for commands.
+    pub const LEGACY: &str =
+        "operations of drivers from before MongoDB 3.6 (OP_QUERY, OP_INSERT and the like)";
+    /// Messages above the bound of the protocol.
+    pub const TOO_LONG: &str = "messages longer than MongoDB allows";
+    /// Replies to what was not seen.
+    pub const UNAWAITED: &str = "replies to commands that were not seen, or not kept";
+    /// Replies that are not in one document.
+    pub const UNREAD_REPLIES: &str = "replies whose batch is outside of their document";
+    /// Connections on which one question has many answers.
+    pub const UNASKED_STREAMS: &str = "connections of exhaust cursors and of hello that goes on by itself";
 }
 
 /// Place that commands and replies go to.
@@ -53,6 +77,137 @@ pub trait ExchangeSink {
 
     /// Counts what was seen and cannot be recorded.
     fn leave_out(&mut self, reason: &str, count: u64);
+
+    /// A reply has named other servers, to which the client may go.
+    fn note_other_servers(&mut self) {}
+}
+
+/// A protocol whose requests and replies are paired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PairedProtocol {
+    /// Redis and its kin.
+    Redis,
+    /// MongoDB, and what speaks its wire protocol.
+    Mongodb,
+}
+
+impl PairedProtocol {
+    /// All of them.
+    pub const ALL: [PairedProtocol; 2] = [PairedProtocol::Redis, PairedProtocol::Mongodb];
+
+    /// Its recordings' protocol.
+    pub fn recorded_protocol(self) -> RecordedProtocol {
+        match self {
+            PairedProtocol::Redis => RecordedProtocol::Redis,
+            PairedProtocol::Mongodb => RecordedProtocol::Mongodb,
+        }
+    }
+
+    /// Its name in messages.
+    pub fn display_name(self) -> &'static str {
+        match self {
+            PairedProtocol::Redis => "Redis",
+            PairedProtocol::Mongodb => "MongoDB",
+        }
+    }
+}
+
+/// What the connections of a recording have in common.
+pub struct ExchangeSettings {
+    value_limit: usize,
+    common: CommonParts,
+}
+
+enum CommonParts {
+    Redis,
+    Mongodb(Arc<Mutex<MongodbShared>>),
+}
+
+impl ExchangeSettings {
+    /// Connections of this protocol. Values longer than `value_limit` are not kept.
+    pub fn new(protocol: PairedProtocol, value_limit: usize) -> Self {
+        let common = match protocol {
+            PairedProtocol::Redis => CommonParts::Redis,
+            PairedProtocol::Mongodb => CommonParts::Mongodb(Arc::default()),
+        };
+        ExchangeSettings { value_limit, common }
+    }
+
+    /// A connection with this number. `is_begin`: what comes first are its first bytes.
+    pub fn open_exchange(&self, connection: u32, is_begin: bool) -> Exchange {
+        match &self.common {
+            CommonParts::Redis => {
+                Exchange::Redis(Box::new(RedisExchange::new(connection, self.value_limit, is_begin)))
+            }
+            CommonParts::Mongodb(shared) => Exchange::Mongodb(Box::new(MongodbExchange::new(
+                connection,
+                self.value_limit,
+                is_begin,
+                shared.clone(),
+            ))),
+        }
+    }
+}
+
+/// A connection of a client, whatever its protocol.
+pub enum Exchange {
+    /// Of Redis.
+    Redis(Box<RedisExchange>),
+    /// Of MongoDB.
+    Mongodb(Box<MongodbExchange>),
+}
+
+impl Exchange {
+    /// Takes bytes of the client's, which came at a time, nanoseconds.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn feed_request(
+        &mut self,
+        at_ns: u64,
+        bytes: &[u8],
+        sink: &mut impl ExchangeSink,
+    ) -> Result<(), RecordingError> {
+        match self {
+            Exchange::Redis(one) => one.feed_request(at_ns, bytes, sink),
+            Exchange::Mongodb(one) => one.feed_request(at_ns, bytes, sink),
+        }
+    }
+
+    /// Takes bytes of the server's.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn feed_reply(
+        &mut self,
+        at_ns: u64,
+        bytes: &[u8],
+        sink: &mut impl ExchangeSink,
+    ) -> Result<(), RecordingError> {
+        match self {
+            Exchange::Redis(one) => one.feed_reply(at_ns, bytes, sink),
+            Exchange::Mongodb(one) => one.feed_reply(at_ns, bytes, sink),
+        }
+    }
+
+    /// Bytes are missing in either direction.
+    pub fn note_gap(&mut self, sink: &mut impl ExchangeSink) {
+        match self {
+            Exchange::Redis(one) => one.note_gap(sink),
+            Exchange::Mongodb(one) => one.note_gap(sink),
+        }
+    }
+
+    /// The connection has ended, or the recording does: hands over its counts.
+    ///
+    /// # Errors
+    /// The recording cannot be written.
+    pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        match self {
+            Exchange::Redis(one) => one.finish(sink),
+            Exchange::Mongodb(one) => one.finish(sink),
+        }
+    }
 }
 
 impl<W: Write> ExchangeSink for OrderedEntries<W> {
@@ -81,5 +236,7 @@ impl<W: Write> ExchangeSink for OrderedEntries<W> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
+#[cfg(test)]
+mod mongodb_tests;
 #[cfg(test)]
 mod redis_tests;

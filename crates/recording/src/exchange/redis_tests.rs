@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 /// Keeps everything.
 #[derive(Default, PartialEq, Debug)]
-struct CollectedExchanges {
-    entries: Vec<(Entry, bool)>,
-    left_out: BTreeMap<String, u64>,
+pub(super) struct CollectedExchanges {
+    pub entries: Vec<(Entry, bool)>,
+    pub left_out: BTreeMap<String, u64>,
+    pub other_servers: u64,
 }
 
 impl ExchangeSink for CollectedExchanges {
@@ -37,6 +38,10 @@ impl ExchangeSink for CollectedExchanges {
         if count > 0 {
             *self.left_out.entry(reason.to_owned()).or_default() += count;
         }
+    }
+
+    fn note_other_servers(&mut self) {
+        self.other_servers += 1;
     }
 }
 
@@ -424,7 +429,7 @@ fn units() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
 }
 
 /// Parts of bytes, cut after these lengths again and again.
-fn parts<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> Vec<&'a [u8]> {
+pub(super) fn parts<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> Vec<&'a [u8]> {
     let mut all = Vec::new();
     for length in lengths.iter().cycle() {
         if bytes.is_empty() {

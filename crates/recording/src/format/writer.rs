@@ -4,7 +4,7 @@ use super::codec::{put_entry, put_late};
 use super::{
     BLOCK_BYTES, END_MAGIC, MAGIC, RecordedProtocol, RecordingError, RecordingHeader, RecordingTotals,
 };
-use crate::credentials::{Credentials, of_command};
+use crate::credentials::{CREDENTIALS, Credentials, of_command};
 use crate::entry::{Entry, RecordedReply};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -91,7 +91,7 @@ impl<W: Write> RecordingWriter<W> {
                 &cleaned
             }
             Credentials::LeftOut => {
-                self.leave_out("credentials", 1);
+                self.leave_out(CREDENTIALS, 1);
                 return Ok(None);
             }
         };

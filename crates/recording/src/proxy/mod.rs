@@ -17,8 +17,9 @@ mod traffic_queue;
 
 pub use stream::{ListenerTls, StreamTls};
 
+use crate::exchange::{ExchangeSettings, PairedProtocol};
 use crate::format::{
-    Lack, RecordedProtocol, RecordingError, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter,
+    Lack, RecordingError, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter,
 };
 use dyno_engine::net::monotonic_ns;
 use recorder::Recorder;
@@ -48,7 +49,7 @@ pub struct ProxyTotals {
     pub recording: Option<RecordingTotals>,
     /// Connections of clients that were accepted.
     pub accepted: u64,
-    /// Replies that sent a client to another node of a cluster.
+    /// Replies that sent a client to another node of a cluster, or named members of a replica set.
     pub redirections: u64,
 }
 
@@ -64,10 +65,10 @@ pub enum ProxyError {
 }
 
 /// The header of a proxy's recording that begins now.
-pub fn proxy_header(value_limit: usize) -> RecordingHeader {
+pub fn proxy_header(protocol: PairedProtocol, value_limit: usize) -> RecordingHeader {
     let begins = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RecordingHeader {
-        protocol: RecordedProtocol::Redis,
+        protocol: protocol.recorded_protocol(),
         source: "proxy".into(),
         point: RecordingPoint::Proxy,
         begins_ns: Some(begins.as_nanos() as u64),
@@ -97,7 +98,8 @@ pub fn run_proxy<W: Write + Send>(
     let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let recorder = std::thread::Builder::new().name("recorder".into()).spawn_scoped(scope, || {
-            let mut recorder = Recorder::new(writer, settings.value_limit, begins_ns);
+            let exchanges = ExchangeSettings::new(settings.protocol, settings.value_limit);
+            let mut recorder = Recorder::new(writer, exchanges, begins_ns);
             let ended = recorder.record_all(&receiver);
             failed.store(ended.is_err(), Ordering::Release);
             // What still comes is not waited for.

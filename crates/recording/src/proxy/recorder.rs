@@ -1,8 +1,7 @@
 //! The thread that makes a recording of what has passed.
 
 use super::traffic_queue::{Batch, TrafficEvent, TrafficReceiver};
-use crate::exchange::ExchangeSink;
-use crate::exchange::redis::RedisExchange;
+use crate::exchange::{Exchange, ExchangeSettings, ExchangeSink};
 use crate::format::{OrderedEntries, RecordingError, RecordingTotals, RecordingWriter};
 use crate::{Entry, RecordedReply};
 use dyno_engine::net::monotonic_ns;
@@ -16,13 +15,13 @@ const WRITE_NS: u64 = 5_000_000_000;
 pub(super) struct Recorder<W: Write> {
     sink: CountingSink<W>,
     /// Connections by their places: number and state.
-    open: Vec<Option<(u32, RedisExchange)>>,
-    value_limit: usize,
+    open: Vec<Option<(u32, Exchange)>>,
+    exchanges: ExchangeSettings,
     begins_ns: u64,
     written_ns: u64,
 }
 
-/// The recording, and replies that lead clients elsewhere.
+/// The recording, and replies that lead clients elsewhere or name other servers.
 struct CountingSink<W: Write> {
     ordered: OrderedEntries<W>,
     redirections: u64,
@@ -49,13 +48,17 @@ impl<W: Write> ExchangeSink for CountingSink<W> {
     fn leave_out(&mut self, reason: &str, count: u64) {
         self.ordered.writer().leave_out(reason, count);
     }
+
+    fn note_other_servers(&mut self) {
+        self.redirections += 1;
+    }
 }
 
 impl<W: Write> Recorder<W> {
     /// `begins_ns`: begin of the recording, monotonic.
-    pub fn new(writer: RecordingWriter<W>, value_limit: usize, begins_ns: u64) -> Self {
+    pub fn new(writer: RecordingWriter<W>, exchanges: ExchangeSettings, begins_ns: u64) -> Self {
         let sink = CountingSink { ordered: OrderedEntries::new(writer), redirections: 0 };
-        Recorder { sink, open: Vec::new(), value_limit, begins_ns, written_ns: 0 }
+        Recorder { sink, open: Vec::new(), exchanges, begins_ns, written_ns: 0 }
     }
 
     /// Records until the relay has ended.
@@ -99,10 +102,7 @@ impl<W: Write> Recorder<W> {
             }
             let (length, is_request) = match record.event {
                 TrafficEvent::Opened => {
-                    *place = Some((
-                        record.connection,
-                        RedisExchange::new(record.connection, self.value_limit, true),
-                    ));
+                    *place = Some((record.connection, self.exchanges.open_exchange(record.connection, true)));
                     continue;
                 }
                 TrafficEvent::Closed => {
@@ -116,9 +116,9 @@ impl<W: Write> Recorder<W> {
             };
             let bytes = &batch.bytes[at..at + length as usize];
             at += length as usize;
-            // One whose begin was dropped is read from an idle moment on.
+            // One whose begin was dropped is read like one behind a gap.
             let (_, exchange) = place.get_or_insert_with(|| {
-                (record.connection, RedisExchange::new(record.connection, self.value_limit, false))
+                (record.connection, self.exchanges.open_exchange(record.connection, false))
             });
             if is_request {
                 exchange.feed_request(record.at_ns, bytes, &mut self.sink)?;
@@ -129,7 +129,7 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    /// Replies that sent a client to another node of a cluster.
+    /// Replies that sent a client to another node of a cluster, or named members of a replica set.
     pub fn redirections(&self) -> u64 {
         self.sink.redirections
     }

@@ -1,11 +1,14 @@
 //! Settings of a proxy.
 
 use super::stream::StreamTls;
+use crate::exchange::PairedProtocol;
 use dyno_types::Endpoint;
 use std::time::Duration;
 
 /// Settings of a proxy.
 pub struct ProxySettings {
+    /// What clients and the server speak.
+    pub protocol: PairedProtocol,
     /// The server.
     pub to: Endpoint,
     /// TLS towards it, and towards clients.

@@ -50,10 +50,16 @@ fn proxied_by(to: SocketAddr, tls: StreamTls, connections: usize, limit: usize) 
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let thread = std::thread::spawn(move || {
-        let settings =
-            ProxySettings { to: endpoint(to), tls, connections, duration: None, value_limit: 64 << 10 };
+        let settings = ProxySettings {
+            protocol: PairedProtocol::Redis,
+            to: endpoint(to),
+            tls,
+            connections,
+            duration: None,
+            value_limit: 64 << 10,
+        };
         let mut kept = Limited { bytes: Vec::new(), limit };
-        let writer = RecordingWriter::new(&mut kept, &proxy_header(64 << 10)).unwrap();
+        let writer = RecordingWriter::new(&mut kept, &proxy_header(PairedProtocol::Redis, 64 << 10)).unwrap();
         let ended = run_proxy(listener, &settings, Some(writer), &stopped);
         (ended, kept)
     });

@@ -123,7 +123,7 @@ pub fn record_aof<W: Write>(
     input: &mut dyn BufRead,
     new: &mut NewRecording<'_, W>,
 ) -> Result<RecordingTotals, SourceError> {
-    let limit = new.value_limit;
+    let limit = new.value_limit(RecordedProtocol::Redis);
     let (mut line, mut arguments) = (Vec::new(), Arguments::default());
     let mut begins_s = None;
     let mut recording: Option<RecordingWriter<W>> = None;

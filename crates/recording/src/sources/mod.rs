@@ -6,7 +6,7 @@ pub mod dump;
 pub mod monitor;
 pub mod rdb;
 
-use crate::format::{RecordingError, RecordingHeader, RecordingWriter};
+use crate::format::{RecordedProtocol, RecordingError, RecordingHeader, RecordingWriter};
 use std::io::Write;
 
 /// Why a source cannot be recorded.
@@ -31,18 +31,22 @@ type Begin<'a, W> = Box<dyn FnMut(&RecordingHeader) -> Result<RecordingWriter<W>
 
 /// A recording that begins with the first command that a source finds.
 pub struct NewRecording<'a, W: Write> {
-    /// Longest value that is kept as it is, bytes.
-    pub value_limit: usize,
+    asked_limit: Option<usize>,
     begin: Begin<'a, W>,
 }
 
 impl<'a, W: Write> NewRecording<'a, W> {
-    /// `begin` makes the file.
+    /// `value_limit`: longest value that is kept as it is, bytes; `None`: what is usual for the protocol. `begin` makes the file.
     pub fn new(
-        value_limit: usize,
+        value_limit: impl Into<Option<usize>>,
         begin: impl FnMut(&RecordingHeader) -> Result<RecordingWriter<W>, RecordingError> + 'a,
     ) -> Self {
-        NewRecording { value_limit, begin: Box::new(begin) }
+        NewRecording { asked_limit: value_limit.into(), begin: Box::new(begin) }
+    }
+
+    /// Longest value that is kept as it is, bytes.
+    pub fn value_limit(&self, protocol: RecordedProtocol) -> usize {
+        self.asked_limit.unwrap_or_else(|| protocol.usual_value_limit())
     }
 
     /// Begins it.

@@ -70,6 +70,7 @@ pub fn record_monitor<W: Write>(
     input: &mut dyn BufRead,
     new: &mut NewRecording<'_, W>,
 ) -> Result<RecordingTotals, SourceError> {
+    let limit = new.value_limit(RecordedProtocol::Redis);
     let (mut line, mut words) = (Vec::new(), Arguments::default());
     let mut recording = None;
     let (mut begins_ns, mut last_ns) = (0, 0);
@@ -100,7 +101,7 @@ pub fn record_monitor<W: Write>(
             Some(writer) => writer,
             None => {
                 (begins_ns, last_ns) = (found.at_ns, found.at_ns);
-                recording.insert(new.begin(&header(begins_ns, new.value_limit))?)
+                recording.insert(new.begin(&header(begins_ns, limit))?)
             }
         };
         // The server's clock may be set back.
@@ -128,7 +129,7 @@ pub fn record_monitor<W: Write>(
             let chosen = std::str::from_utf8(words.word(1)).ok().and_then(|text| text.parse().ok());
             *database = chosen.unwrap_or(*database);
         }
-        words.words().for_each(|word| entry.arguments.push_limited(word, new.value_limit));
+        words.words().for_each(|word| entry.arguments.push_limited(word, limit));
         writer.push_entry(&entry)?;
     }
     let Some(mut writer) = recording else { return Err(SourceError::Nothing("lines of MONITOR")) };

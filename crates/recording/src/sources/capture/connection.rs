@@ -2,8 +2,7 @@
 
 use super::segment::Segment;
 use super::tcp_stream::{Piece, TcpStream};
-use crate::exchange::ExchangeSink;
-use crate::exchange::redis::RedisExchange;
+use crate::exchange::{Exchange, ExchangeSettings, ExchangeSink};
 use crate::format::RecordingError;
 use std::collections::VecDeque;
 
@@ -24,7 +23,7 @@ struct HeldSegment {
 
 /// A connection.
 pub(super) struct Connection {
-    exchange: RedisExchange,
+    exchange: Exchange,
     client: TcpStream,
     server: TcpStream,
     held: VecDeque<HeldSegment>,
@@ -39,7 +38,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection whose first segment is this one; `is_request`: the client's.
-    pub fn new(number: u32, value_limit: usize, segment: &Segment<'_>, is_request: bool) -> Self {
+    pub fn new(number: u32, exchanges: &ExchangeSettings, segment: &Segment<'_>, is_request: bool) -> Self {
         let is_begin = segment.is_syn;
         let (mut client, mut server) = (TcpStream::default(), TcpStream::default());
         let first = segment.sequence.wrapping_add(u32::from(segment.is_syn));
@@ -59,7 +58,7 @@ impl Connection {
             false => segment.acknowledges,
         };
         Connection {
-            exchange: RedisExchange::new(number, value_limit, is_begin),
+            exchange: exchanges.open_exchange(number, is_begin),
             client,
             server,
             held: VecDeque::new(),

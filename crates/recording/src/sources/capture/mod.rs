@@ -15,10 +15,8 @@ mod tcp_stream;
 pub use packet_file::is_capture;
 
 use super::{NewRecording, SourceError};
-use crate::exchange::ExchangeSink;
-use crate::format::{
-    OrderedEntries, RecordedProtocol, RecordingError, RecordingHeader, RecordingPoint, RecordingTotals,
-};
+use crate::exchange::{ExchangeSettings, ExchangeSink, PairedProtocol};
+use crate::format::{OrderedEntries, RecordingError, RecordingHeader, RecordingPoint, RecordingTotals};
 use crate::{Entry, RecordedReply};
 use connection::Connection;
 use packet_file::{Packet, PacketFile};
@@ -81,29 +79,39 @@ pub fn record_capture<W: Write>(
     let mut early = Vec::new();
     let mut early_bytes = 0;
     let mut packet = Packet::default();
+    let mut begins_ns = None;
     while early_bytes < SURVEY_BYTES && packets.next_packet(&mut packet)? {
+        begins_ns.get_or_insert(packet.at_ns);
         if let Found::Segment(segment) = find_segment(packet.link, &packet.bytes) {
             survey.see_segment(&segment);
+            let is_named = |port: u16| options.ports.contains(&port);
+            if !options.ports.is_empty() && !is_named(segment.from.port()) && !is_named(segment.to.port()) {
+                continue;
+            }
         }
         early_bytes += packet.bytes.len() + 64;
         early.push(std::mem::take(&mut packet));
     }
-    let mut ports = options.ports.clone();
-    if ports.is_empty() {
-        ports = choose_ports(&survey)?;
-    }
-    let begins_ns = early.first().map_or(0, |packet| packet.at_ns);
+    let begins_ns = begins_ns.unwrap_or(0);
+    let chosen = match &options.ports[..] {
+        [] => choose_ports(&survey)?,
+        named => Some(choose_protocol(&survey, named)?),
+    };
     let header = RecordingHeader {
-        protocol: RecordedProtocol::Redis,
+        // Until it is known.
+        protocol: PairedProtocol::Redis.recorded_protocol(),
         source: "capture".into(),
         point: options.point.unwrap_or(RecordingPoint::Unknown),
         begins_ns: Some(begins_ns),
         clock_step_ns: if packets.has_nanoseconds() { 1 } else { 1_000 },
         lacks: Vec::new(),
-        value_limit: new.value_limit as u64,
+        value_limit: 0,
     };
     let sink = CaptureSink { new, header, ordered: None, left_out: BTreeMap::new() };
-    let mut capture = CaptureRecorder::new(sink, ports, begins_ns);
+    let mut capture = CaptureRecorder::new(sink, begins_ns);
+    if let Some((ports, protocol)) = chosen {
+        capture.begin_recording(ports, protocol);
+    }
     for packet in early {
         capture.take_packet(&packet)?;
     }
@@ -112,14 +120,17 @@ pub fn record_capture<W: Write>(
             && let Found::Segment(segment) = find_segment(packet.link, &packet.bytes)
         {
             survey.see_segment(&segment);
-            if survey.redis_ports().first().is_some_and(|(_, votes)| *votes >= VOTES) {
-                capture.ports = choose_ports(&survey)?;
+            if survey.command_ports().first().is_some_and(|(_, votes, _)| *votes >= VOTES)
+                && let Some((ports, protocol)) = choose_ports(&survey)?
+            {
+                capture.begin_recording(ports, protocol);
             }
         }
         capture.take_packet(&packet)?;
     }
     let ports = std::mem::take(&mut capture.ports);
-    let others = survey.redis_ports().iter().filter(|(port, _)| !ports.contains(port)).map(|(_, n)| n).sum();
+    let others = survey.command_ports().into_iter().filter(|(port, ..)| !ports.contains(port));
+    let others = others.map(|(_, n, _)| n).sum();
     capture.sink.leave_out(reason::OTHER_PORTS, others);
     capture.sink.leave_out(reason::CUT_OFF, packets.cut_off());
     let cut = capture.cut;
@@ -129,21 +140,42 @@ pub fn record_capture<W: Write>(
     }
 }
 
-/// The ports that carry Redis by what the survey has seen.
-fn choose_ports(survey: &PortSurvey) -> Result<Vec<u16>, SourceError> {
-    let found = survey.redis_ports();
-    let most = found.first().map_or(0, |(_, votes)| *votes);
+/// The port that carries commands by what the survey has seen, and their protocol; `None` if none does.
+fn choose_ports(survey: &PortSurvey) -> Result<Option<(Vec<u16>, PairedProtocol)>, SourceError> {
+    let mut found = survey.command_ports();
+    let most = found.first().map_or(0, |(_, votes, _)| *votes);
     // Something that looks like a command now and then is none.
-    let busy: Vec<u16> =
-        found.iter().filter(|(_, votes)| votes * 20 >= most).map(|(port, _)| *port).collect();
-    if busy.len() > 1 {
-        let names: Vec<String> = busy.iter().map(u16::to_string).collect();
-        return Err(SourceError::Unreadable(format!(
-            "ports {} carry commands of Redis: choose one with --port, or name several to record them together",
-            names.join(", ")
-        )));
+    found.retain(|(_, votes, _)| votes * 20 >= most);
+    let Some((port, _, protocol)) = found.first().copied() else { return Ok(None) };
+    if found.len() == 1 {
+        return Ok(Some((vec![port], protocol)));
     }
-    Ok(busy)
+    let is_one = found.iter().all(|(_, _, other)| *other == protocol);
+    let of_port = |(port, _, protocol): &(u16, u64, PairedProtocol)| match is_one {
+        true => port.to_string(),
+        false => format!("{port} ({})", protocol.display_name()),
+    };
+    let names: Vec<String> = found.iter().map(of_port).collect();
+    let of = if is_one { format!(" of {}", protocol.display_name()) } else { String::new() };
+    let several =
+        if is_one { "or name several to record them together" } else { "or several of one protocol" };
+    Err(SourceError::Unreadable(format!(
+        "ports {} carry commands{of}: choose one with --port, {several}",
+        names.join(", ")
+    )))
+}
+
+/// The protocol of ports that were named.
+fn choose_protocol(survey: &PortSurvey, ports: &[u16]) -> Result<(Vec<u16>, PairedProtocol), SourceError> {
+    let votes = |protocol| survey.votes_of(protocol, ports);
+    let (redis, mongodb) = (votes(PairedProtocol::Redis), votes(PairedProtocol::Mongodb));
+    if redis.min(mongodb) * 20 >= redis.max(mongodb).max(VOTES) {
+        let words = "the ports of --port carry commands of Redis and of MongoDB: name those of one protocol";
+        return Err(SourceError::Unreadable(words.into()));
+    }
+    // Commands of Redis that are lines are seen only where they are read.
+    let protocol = if mongodb > redis { PairedProtocol::Mongodb } else { PairedProtocol::Redis };
+    Ok((ports.to_vec(), protocol))
 }
 
 /// Words for a capture without commands.
@@ -152,17 +184,17 @@ fn explain_nothing(survey: &PortSurvey, ports: &[u16], cut: u64) -> SourceError 
         [] => survey.tls_ports(),
         named => named.iter().copied().filter(|port| survey.is_tls(*port)).collect(),
     };
-    if let (Some(port), true) = (tls.first(), survey.redis_ports().is_empty() || !ports.is_empty()) {
+    if let (Some(port), true) = (tls.first(), survey.command_ports().is_empty() || !ports.is_empty()) {
         return SourceError::Unreadable(format!(
             "port {port} carries TLS: only client and server can read it. Record it through dyno's proxy, which speaks TLS \
-             on both sides: dyno record --listen HOST:PORT --to rediss://..."
+             on both sides: dyno record --listen HOST:PORT --to rediss://... (or mongodb://...?tls=true)"
         ));
     }
     let named: Vec<String> = ports.iter().map(u16::to_string).collect();
     let what = if named.is_empty() {
-        "no commands of Redis are in it".to_owned()
+        "no commands of Redis or MongoDB are in it".to_owned()
     } else {
-        format!("port {} carries no commands of Redis that can be read", named.join(", "))
+        format!("port {} carries no commands of Redis or MongoDB that can be read", named.join(", "))
     };
     let cut = if cut > 0 { format!("; {cut} {}", reason::CUT) } else { String::new() };
     SourceError::Unreadable(format!("{what}; {}{cut}", survey.describe()))
@@ -247,7 +279,9 @@ type ConnectionKey = (SocketAddr, SocketAddr);
 /// The connections of a capture.
 struct CaptureRecorder<'a, 'b, W: Write> {
     sink: CaptureSink<'a, 'b, W>,
+    /// Ports of servers; none until they are known.
     ports: Vec<u16>,
+    exchanges: ExchangeSettings,
     connections: HashMap<ConnectionKey, Connection>,
     /// Connections that have begun of late: port and number of the client, addresses, and when.
     begun: HashMap<(u16, u32), (ConnectionKey, u64)>,
@@ -264,10 +298,11 @@ struct CaptureRecorder<'a, 'b, W: Write> {
 }
 
 impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
-    fn new(sink: CaptureSink<'a, 'b, W>, ports: Vec<u16>, begins_ns: u64) -> Self {
+    fn new(sink: CaptureSink<'a, 'b, W>, begins_ns: u64) -> Self {
         CaptureRecorder {
             sink,
-            ports,
+            ports: Vec::new(),
+            exchanges: ExchangeSettings::new(PairedProtocol::Redis, 0),
             connections: HashMap::new(),
             begun: HashMap::new(),
             twins: HashMap::new(),
@@ -280,6 +315,14 @@ impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
             backward: 0,
             unknown_link: 0,
         }
+    }
+
+    /// It is known what is to be recorded.
+    fn begin_recording(&mut self, ports: Vec<u16>, protocol: PairedProtocol) {
+        let recorded = protocol.recorded_protocol();
+        let limit = self.sink.new.value_limit(recorded);
+        (self.sink.header.protocol, self.sink.header.value_limit) = (recorded, limit as u64);
+        (self.ports, self.exchanges) = (ports, ExchangeSettings::new(protocol, limit));
     }
 
     fn take_packet(&mut self, packet: &Packet) -> Result<(), SourceError> {
@@ -321,8 +364,7 @@ impl<'a, 'b, W: Write> CaptureRecorder<'a, 'b, W> {
             None => {
                 let number = self.next_number;
                 self.next_number += 1;
-                let limit = self.sink.new.value_limit;
-                let connection = Connection::new(number, limit, &segment, is_request);
+                let connection = Connection::new(number, &self.exchanges, &segment, is_request);
                 self.connections.entry(key).or_insert(connection)
             }
         };

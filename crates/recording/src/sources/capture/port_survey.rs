@@ -1,6 +1,8 @@
 //! Ports of a capture, and what they carry, as far as first bytes tell.
 
 use super::segment::Segment;
+use crate::exchange::PairedProtocol;
+use crate::exchange::mongodb::is_request_head;
 use crate::exchange::redis::is_command_head;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,22 +12,20 @@ const NAMED: usize = 6;
 /// Something that goes to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PortContent {
-    Redis,
+    Paired(PairedProtocol),
     Tls,
     Http,
     Memcached,
-    MongoDb,
     Other,
 }
 
 impl PortContent {
     fn content_name(self) -> &'static str {
         match self {
-            PortContent::Redis => "Redis",
+            PortContent::Paired(protocol) => protocol.display_name(),
             PortContent::Tls => "TLS",
             PortContent::Http => "HTTP",
             PortContent::Memcached => "memcached",
-            PortContent::MongoDb => "MongoDB",
             PortContent::Other => "something else",
         }
     }
@@ -34,8 +34,8 @@ impl PortContent {
 /// Counts of segments by what they look like.
 #[derive(Default)]
 pub(super) struct PortSurvey {
-    /// Segments that look like commands of Redis, by the ports they came from and went to.
-    commands: HashMap<(u16, u16), u64>,
+    /// Segments that look like commands, by what they are of and the ports they came from and went to.
+    commands: HashMap<(PairedProtocol, u16, u16), u64>,
     /// Ports that have accepted connections.
     listening: HashSet<u16>,
     /// Segments with bytes, by the port that is the server's if any is.
@@ -50,20 +50,15 @@ fn is_client_hello(bytes: &[u8]) -> bool {
 /// What a segment's first bytes look like.
 fn content_of(bytes: &[u8]) -> PortContent {
     let begins = |heads: &[&[u8]]| heads.iter().any(|head| bytes.starts_with(head));
-    let message = || {
-        let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let length = number(0).unwrap_or(0);
-        (16..48 << 20).contains(&length) && [Some(2_013), Some(2_012), Some(2_004)].contains(&number(12))
-    };
     match bytes {
-        _ if is_command_head(bytes) => PortContent::Redis,
+        _ if is_command_head(bytes) => PortContent::Paired(PairedProtocol::Redis),
         _ if is_client_hello(bytes) => PortContent::Tls,
         [0x14..=0x17, 3, 0..=4, ..] => PortContent::Tls,
         _ if begins(&[b"GET /", b"POST /", b"PUT /", b"HEAD /", b"HTTP/1."]) => PortContent::Http,
         _ if begins(&[b"get ", b"gets ", b"set ", b"mg ", b"ms ", b"VALUE ", b"STORED\r\n", b"END\r\n"]) => {
             PortContent::Memcached
         }
-        _ if message() => PortContent::MongoDb,
+        _ if is_request_head(bytes) => PortContent::Paired(PairedProtocol::Mongodb),
         _ => PortContent::Other,
     }
 }
@@ -87,8 +82,10 @@ impl PortSurvey {
             return;
         }
         let content = content_of(segment.payload);
-        if content == PortContent::Redis {
-            *self.commands.entry((from, to)).or_default() += if has_name(segment.payload) { 3 } else { 1 };
+        if let PortContent::Paired(protocol) = content {
+            // A head of MongoDB's is looked at closely.
+            let is_sure = protocol == PairedProtocol::Mongodb || has_name(segment.payload);
+            *self.commands.entry((protocol, from, to)).or_default() += if is_sure { 3 } else { 1 };
         }
         let server = match (self.listening.contains(&from), self.listening.contains(&to)) {
             (true, false) => from,
@@ -105,10 +102,28 @@ impl PortSurvey {
         }
     }
 
-    /// Ports to which commands of Redis go, the busiest first, with the segments that look so. Arrays among replies look like
+    /// Ports to which commands go, the busiest first, with the segments that look so, and what they are of.
+    pub fn command_ports(&self) -> Vec<(u16, u64, PairedProtocol)> {
+        let of = |protocol| self.ports_of(protocol).into_iter().map(move |(port, n)| (port, n, protocol));
+        let mut all: Vec<_> = PairedProtocol::ALL.into_iter().flat_map(of).collect();
+        all.sort_by_key(|(port, votes, protocol)| (std::cmp::Reverse(*votes), *port, *protocol));
+        all
+    }
+
+    /// Returns how many segments that go to one of these ports look like commands of a protocol.
+    pub fn votes_of(&self, protocol: PairedProtocol, ports: &[u16]) -> u64 {
+        let of = |((what, _, to), count): (&(PairedProtocol, u16, u16), &u64)| {
+            (*what == protocol && ports.contains(to)).then_some(*count)
+        };
+        self.commands.iter().filter_map(of).sum()
+    }
+
+    /// Ports to which commands of a protocol go, the busiest first, with the segments that look so. Arrays among replies look like
     /// commands, too: what goes between a port and one that was chosen before counts for that one.
-    pub fn redis_ports(&self) -> Vec<(u16, u64)> {
-        let mut left = self.commands.clone();
+    fn ports_of(&self, protocol: PairedProtocol) -> Vec<(u16, u64)> {
+        let of = self.commands.iter().filter(|((what, ..), _)| *what == protocol);
+        let mut left: HashMap<(u16, u16), u64> =
+            of.map(|((_, from, to), count)| ((*from, *to), *count)).collect();
         let mut chosen = Vec::new();
         while !left.is_empty() && chosen.len() < NAMED {
             let mut votes: BTreeMap<u16, u64> = BTreeMap::new();
@@ -131,7 +146,8 @@ impl PortSurvey {
     /// Returns whether a port carries TLS and nothing that can be read.
     pub fn is_tls(&self, port: u16) -> bool {
         let count = |content| self.contents.get(&(port, content)).copied().unwrap_or(0);
-        count(PortContent::Tls) > 0 && count(PortContent::Redis) == 0
+        count(PortContent::Tls) > 0
+            && PairedProtocol::ALL.iter().all(|one| count(PortContent::Paired(*one)) == 0)
     }
 
     /// Ports that carry TLS, the busiest first.
