@@ -1,7 +1,7 @@
 //! The web shop of `docs/examples/web-shop`: its traffic recorded, replayed and learned, as `docs/own-traffic.md` does.
 
 use crate::record_proxy::{calls, start_proxy};
-use dyno_testkit::{Dyno, RedisProcess, assert_exit, skip, skip_because, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, phase, skip, skip_because, stdout};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -87,6 +87,21 @@ fn the_traffic_of_a_shop_is_replayed() {
     let stock = "local n = 0 for i = 0, 4999 do n = n + redis.call('GET', 'stock:' .. i) end return n";
     assert_eq!(now.cli(&["EVAL", stock, "0"]), then.cli(&["EVAL", stock, "0"]));
     assert_eq!(now.cli(&["XLEN", "orders"]), then.cli(&["XLEN", "orders"]));
+    // Each repetition has a server of its own, and the data again.
+    let versions = format!("{}/../../docs/examples/web-shop/versions.yaml", env!("CARGO_MANIFEST_DIR"));
+    let once = [
+        "--set",
+        "repetitions=1",
+        "--set",
+        "workload.recording.speed=4",
+        "--set",
+        "phases.load.from=data.dyno",
+    ];
+    let experiment = dyno.run(&[&["run", &versions, "--out", "versions"][..], &once].concat());
+    assert_exit(&experiment, &[0, 5]);
+    let summary = dyno.summary("versions/runs/cell0001-rep01");
+    let compared = phase(&summary, "measure")["replay"]["compared"].as_u64();
+    assert!(compared.is_some_and(|count| count > pages), "{compared:?}");
     let learned = dyno.run(&["learn", "traffic.dyno", "-o", "work.yaml"]);
     assert_exit(&learned, &[0]);
     let run = dyno.run(&[

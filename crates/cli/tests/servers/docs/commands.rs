@@ -149,6 +149,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                 ),
             ],
         ),
+        ("docs/own-traffic.md", own_traffic()),
         (
             "docs/learn.md",
             vec![
@@ -216,6 +217,30 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/sysbench-mongodb.md", sysbench()),
         ("docs/wsf.md", wsf()),
         ("docs/ycsb.md", ycsb()),
+    ]
+}
+
+/// The walk with the web shop: one test does all of it.
+fn own_traffic() -> Vec<Row> {
+    let of_shop = |line| there(line, "web_shop.rs", "the_traffic_of_a_shop_is_replayed");
+    vec![
+        of_shop("record shop.rdb -o shop.dyno"),
+        there(
+            "record traffic.pcap --point server -o traffic.dyno",
+            "record_capture.rs",
+            "counts_of_a_capture_are_those_of_the_server",
+        ),
+        of_shop("replay traffic.dyno redis://127.0.0.1:6379 --load-from shop.dyno --out as-it-was"),
+        of_shop(
+            "replay traffic.dyno redis://127.0.0.1:6379 --load-from shop.dyno --speed 3 --out three-times",
+        ),
+        of_shop("run docs/examples/web-shop/versions.yaml"),
+        of_shop("learn traffic.dyno -o work.yaml"),
+        there(
+            "run redis://127.0.0.1:6379 --load-from shop.dyno --workload work.yaml --rate 10k --connections 200 --duration 60s",
+            "data_set.rs",
+            "a_snapshot_comes_back_as_it_was",
+        ),
     ]
 }
 
