@@ -35,6 +35,10 @@ pub enum SourceKind {
     Monitor,
     /// Append-only file of Redis, with its timestamps (aof-timestamp-enabled yes)
     Aof,
+    /// Documents of MongoDB's profiler: system.profile as mongodump (BSON) or mongoexport (JSON) writes it
+    MongodbProfile,
+    /// Log of mongod or mongos, with its lines of slow commands
+    MongodbLog,
     /// Network traffic as tcpdump -w and Wireshark write it (pcap, pcapng)
     Capture,
 }

@@ -10,6 +10,7 @@ use dyno_frontend::terminal;
 use dyno_recording::learn::learn_file;
 use dyno_recording::sources::aof::{is_aof, record_aof};
 use dyno_recording::sources::capture::{CaptureOptions, is_capture, record_capture};
+use dyno_recording::sources::mongodb::{is_mongod_log, is_profile, record_mongod_log, record_profile};
 use dyno_recording::sources::monitor::{is_monitor_line, record_monitor};
 use dyno_recording::sources::{NewRecording, SourceError};
 use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingWriter};
@@ -101,8 +102,8 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     let known =
         kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
     let Some(kind) = known else {
-        let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR or an append-only file of Redis; --kind \
-                     names what it is";
+        let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file of Redis, documents \
+                     of MongoDB's profiler or a log of mongod; --kind names what it is";
         return Err(cannot(&words));
     };
     if kind != SourceKind::Capture && inputs.len() > 1 {
@@ -121,6 +122,8 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
         match kind {
             SourceKind::Monitor => record_monitor(&mut inputs[0], &mut new),
             SourceKind::Aof => record_aof(&mut inputs[0], &mut new),
+            SourceKind::MongodbProfile => record_profile(&mut inputs[0], &mut new),
+            SourceKind::MongodbLog => record_mongod_log(&mut inputs[0], &mut new),
             SourceKind::Capture => {
                 let options = CaptureOptions { ports: args.port.clone(), point: args.point.map(point_of) };
                 let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn Read + Send>);
@@ -189,9 +192,17 @@ fn kind_of(head: &[u8]) -> Option<SourceKind> {
     if is_capture(head) {
         return Some(SourceKind::Capture);
     }
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    if lines.any(is_monitor_line) {
-        return Some(SourceKind::Monitor);
+    if is_profile(head) {
+        return Some(SourceKind::MongodbProfile);
+    }
+    let lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    for line in lines {
+        if is_monitor_line(line) {
+            return Some(SourceKind::Monitor);
+        }
+        if is_mongod_log(line) {
+            return Some(SourceKind::MongodbLog);
+        }
     }
     is_aof(head).then_some(SourceKind::Aof)
 }

@@ -30,6 +30,7 @@ pub fn template(data: &[u8]) {
 
 /// A recording, and what recordings are made of.
 pub fn recording(data: &[u8]) {
+    use dyno_recording::sources::mongodb::{record_mongod_log, record_profile};
     use dyno_recording::sources::{NewRecording, aof::record_aof, monitor::record_monitor};
     use dyno_recording::{Entry, RecordingReader, RecordingWriter};
     if let Ok(mut reader) = RecordingReader::new(data) {
@@ -39,6 +40,8 @@ pub fn recording(data: &[u8]) {
     let mut new = NewRecording::new(64, |header| RecordingWriter::new(Vec::new(), header));
     let _ = record_monitor(&mut &data[..], &mut new);
     let _ = record_aof(&mut &data[..], &mut new);
+    let _ = record_profile(&mut &data[..], &mut new);
+    let _ = record_mongod_log(&mut &data[..], &mut new);
 }
 
 /// Hosts, in the INI or the YAML form: the first byte chooses.

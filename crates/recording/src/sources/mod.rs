@@ -2,6 +2,7 @@
 
 pub mod aof;
 pub mod capture;
+pub mod mongodb;
 pub mod monitor;
 
 use crate::format::{RecordedProtocol, RecordingError, RecordingHeader, RecordingWriter};
