@@ -41,6 +41,10 @@ pub enum SourceKind {
     Dump,
     /// Documents as mongoexport writes them, one a line; --into names their collection
     Json,
+    /// Documents of MongoDB's profiler: system.profile as mongodump (BSON) or mongoexport (JSON) writes it
+    MongodbProfile,
+    /// Log of mongod or mongos, with its lines of slow commands
+    MongodbLog,
     /// Network traffic as tcpdump -w and Wireshark write it (pcap, pcapng)
     Capture,
 }

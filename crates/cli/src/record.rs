@@ -14,6 +14,7 @@ use dyno_recording::sources::dump::Namespace;
 use dyno_recording::sources::dump::archive::{is_archive, record_archive};
 use dyno_recording::sources::dump::bson_files::record_folder;
 use dyno_recording::sources::dump::json_lines::{is_json, record_json_lines};
+use dyno_recording::sources::mongodb::{is_mongod_log, is_profile, record_mongod_log, record_profile};
 use dyno_recording::sources::monitor::{is_monitor_line, record_monitor};
 use dyno_recording::sources::rdb::{is_rdb, record_rdb};
 use dyno_recording::sources::{NewRecording, SourceError};
@@ -121,7 +122,8 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
         kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
     let Some(kind) = known else {
         let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file or a snapshot of \
-                     Redis, an archive or a folder of mongodump, or JSON lines of mongoexport; --kind names what it is";
+                     Redis, documents of MongoDB's profiler, a log of mongod, an archive or a folder of mongodump, or JSON lines \
+                     of mongoexport; --kind names what it is";
         return Err(cannot(&words));
     };
     if kind != SourceKind::Capture && inputs.len() > 1 {
@@ -136,6 +138,8 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     make(args, limit, &names, |new| match (kind, into) {
         (SourceKind::Monitor, _) => record_monitor(&mut inputs[0], new),
         (SourceKind::Aof, _) => record_aof(&mut inputs[0], new),
+        (SourceKind::MongodbProfile, _) => record_profile(&mut inputs[0], new),
+        (SourceKind::MongodbLog, _) => record_mongod_log(&mut inputs[0], new),
         (SourceKind::Rdb, _) => record_rdb(&mut inputs[0], new),
         (SourceKind::Dump, _) => record_archive(&mut inputs[0], new),
         (SourceKind::Json, Some(of)) => record_json_lines(&mut inputs[0], &of, new),
@@ -240,9 +244,17 @@ fn kind_of(head: &[u8]) -> Option<SourceKind> {
     if is_rdb(head) {
         return Some(SourceKind::Rdb);
     }
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    if lines.any(is_monitor_line) {
-        return Some(SourceKind::Monitor);
+    if is_profile(head) {
+        return Some(SourceKind::MongodbProfile);
+    }
+    let lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    for line in lines {
+        if is_monitor_line(line) {
+            return Some(SourceKind::Monitor);
+        }
+        if is_mongod_log(line) {
+            return Some(SourceKind::MongodbLog);
+        }
     }
     if is_archive(head) {
         return Some(SourceKind::Dump);

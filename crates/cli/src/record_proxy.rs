@@ -136,8 +136,8 @@ impl ProxiedServer {
                 let (endpoint, mode) = ask_mode(options, stop)?;
                 if options.cluster || mode.as_deref() == Some("cluster") {
                     return Err(named(
-                        "the server is a node of a cluster, which tells clients the addresses of its nodes: they would walk past the \
-                         proxy. Capture the nodes' traffic with tcpdump instead, and record the captures",
+                        "the server is a node of a cluster, which tells clients the addresses of its nodes: they would walk \
+                         past the proxy. Capture the nodes' traffic with tcpdump instead, and record the captures",
                     ));
                 }
                 if mode.as_deref() == Some("sentinel") {

@@ -31,6 +31,7 @@ pub fn template(data: &[u8]) {
 /// A recording, and what recordings are made of.
 pub fn recording(data: &[u8]) {
     use dyno_recording::sources::dump::{Namespace, archive::record_archive, json_lines::record_json_lines};
+    use dyno_recording::sources::mongodb::{record_mongod_log, record_profile};
     use dyno_recording::sources::{NewRecording, aof::record_aof, monitor::record_monitor, rdb::record_rdb};
     use dyno_recording::{Entry, RecordingReader, RecordingWriter};
     if let Ok(mut reader) = RecordingReader::new(data) {
@@ -44,6 +45,8 @@ pub fn recording(data: &[u8]) {
     let _ = record_archive(&mut &data[..], &mut new);
     let of = Namespace { database: "d".into(), collection: "c".into() };
     let _ = record_json_lines(&mut &data[..], &of, &mut new);
+    let _ = record_profile(&mut &data[..], &mut new);
+    let _ = record_mongod_log(&mut &data[..], &mut new);
 }
 
 /// Hosts, in the INI or the YAML form: the first byte chooses.

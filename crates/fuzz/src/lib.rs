@@ -15,7 +15,7 @@ pub use files::{
 pub use fuzz_entry::{
     command_lines, dns_answer, http_answer, manifests, promql, rates, relay_frames, threshold, uri,
 };
-pub use traffic::{capture, mongodb_replay, redis_exchange};
+pub use traffic::{capture, mongodb_exchange, mongodb_replay, redis_exchange};
 pub use wire::{
     bson, host_frame, memcached, mongodb, prometheus, redis_facts, redis_replies, resp, scram, totals,
     worker_frame,
@@ -25,7 +25,7 @@ pub use wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 35] = [
+pub const TARGETS: [Target; 36] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("memcached", memcached),
@@ -59,6 +59,7 @@ pub const TARGETS: [Target; 35] = [
     ("rates", rates),
     ("command_lines", command_lines),
     ("redis_exchange", redis_exchange),
+    ("mongodb_exchange", mongodb_exchange),
     ("capture", capture),
     ("mongodb_replay", mongodb_replay),
 ];

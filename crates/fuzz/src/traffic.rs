@@ -2,8 +2,8 @@
 
 use dyno_db_mongodb::protocol::recorded_reply::classify_reply;
 use dyno_recording::Arguments;
-use dyno_recording::exchange::ExchangeSink;
-use dyno_recording::exchange::redis::{IDLE_NS, RedisExchange};
+use dyno_recording::exchange::redis::IDLE_NS;
+use dyno_recording::exchange::{ExchangeSettings, ExchangeSink, PairedProtocol};
 use dyno_recording::replay::{ReplayOptions, sent_document};
 use dyno_recording::sources::NewRecording;
 use dyno_recording::sources::capture::{CaptureOptions, record_capture};
@@ -48,9 +48,19 @@ impl ExchangeSink for Checked {
 /// Requests and replies of a connection: pieces of at most 63 bytes, each behind a byte of its length, its direction (64) and
 /// whether nothing came before it for a while (128).
 pub fn redis_exchange(data: &[u8]) {
+    feed_exchange(PairedProtocol::Redis, data);
+}
+
+/// The same of MongoDB.
+pub fn mongodb_exchange(data: &[u8]) {
+    feed_exchange(PairedProtocol::Mongodb, data);
+}
+
+fn feed_exchange(protocol: PairedProtocol, data: &[u8]) {
     let Some((first, mut rest)) = data.split_first() else { return };
     let mut sink = Checked::default();
-    let mut exchange = RedisExchange::new(0, usize::from(first >> 1), first & 1 == 0);
+    let settings = ExchangeSettings::new(protocol, usize::from(first >> 1));
+    let mut exchange = settings.open_exchange(0, first & 1 == 0);
     let mut now_ns = 0;
     while let Some((head, after)) = rest.split_first() {
         let (piece, behind) = after.split_at(usize::from(head & 63).min(after.len()));

@@ -1,15 +1,17 @@
 //! `dyno record` of MongoDB's traffic, by a proxy and by tcpdump before real servers: what it has recorded is what they have
 //! counted.
 
-use crate::mongod_failover::{admin, form, primary};
+use crate::mongod_failover::{admin, await_election, form};
 use crate::record_capture::{Tcpdump, skip_capture};
 use crate::record_proxy::{read_recording, start_proxy};
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_recording::{Entry, RecordedKind, RecordedProtocol, RecordingReader, RecordingTotals};
+use dyno_testkit::cluster::Certificates;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, free_port, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_types::command::ReplyKind;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,7 +33,7 @@ fn calls(admin: &MongoAdmin) -> BTreeMap<String, i64> {
 fn load(dyno: &Dyno, port: u16, options: &str) {
     let uri = format!("mongodb://127.0.0.1:{port}/t?{options}");
     let shared = ["--users", "8", "--no-out", "--reload"];
-    let words = ["run", &uri, "--records", "300", "--ops", "600", "--mix", "read=4,update=3,insert=2,scan=1"];
+    let words = ["run", &uri, "--records", "300", "--ops", "600"];
     dyno.assert_ran(&dyno.run(&[&words[..], &shared].concat()));
     let file = "
 collections:
@@ -200,8 +202,9 @@ fn passwords_and_members_of_a_set() {
         return skip_because("a proxy before a replica set", "mongod is not on PATH");
     };
     let members = [member];
+    let since = Timestamp::now();
     form(&members);
-    primary(&members);
+    await_election(&members, usize::MAX, since);
     let uri = members[0].uri("t");
     let dyno = Dyno::new();
     let direct =
@@ -235,5 +238,131 @@ fn passwords_and_members_of_a_set() {
     for entry in &entries {
         let whole: Vec<u8> = entry.arguments.words().flatten().copied().collect();
         assert!(!String::from_utf8_lossy(&whole).contains("planted"), "{entry:?}");
+    }
+}
+
+#[test]
+fn a_proxy_before_mongod_with_tls() {
+    let Some(certificates) = Certificates::make() else {
+        return skip_because("a proxy before mongod with TLS", "openssl is not installed");
+    };
+    let dyno = Dyno::new();
+    let path = |name: &str| certificates.path(name).display().to_string();
+    let parts = ["server.pem", "server.key"].map(|name| std::fs::read(certificates.path(name)).unwrap());
+    let both = dyno.path("both.pem");
+    std::fs::write(&both, parts.concat()).unwrap();
+    let both = both.display().to_string();
+    let Some(mongod) = Mongo::from_path("mongod", &["--sslMode", "requireSSL", "--sslPEMKeyFile", &both])
+    else {
+        return skip_because("a proxy before mongod with TLS", "mongod is not on PATH");
+    };
+    let query = format!("tls=true&tlsCAFile={}", path("ca.pem"));
+    let uri = format!("mongodb://127.0.0.1:{}/t?{query}", mongod.port);
+    let more = ["--tls-cert", &path("server.pem"), "--tls-key", &path("server.key")];
+    let proxy = start_proxy(&dyno, &uri, &more);
+    let through = admin(&format!("mongodb://127.0.0.1:{}/t?{query}", proxy.port)).unwrap();
+    assert_eq!(through.count("nothing").unwrap(), 0);
+    assert_exit(&proxy.end(), &[0]);
+    let (entries, totals) = read_recording(&dyno.path("traffic.dyno"));
+    assert_eq!((totals.commands, totals.replies, entries[0].arguments.word(1)), (1, 1, &b"t"[..]));
+}
+
+/// Operations that the server has counted, by kind.
+fn operations(admin: &MongoAdmin) -> BTreeMap<String, i64> {
+    let status = admin.run_on("admin", &|out| bson::put_int32(out, "serverStatus", 1)).unwrap();
+    let counters = bson::element_at_path(&status, "opcounters").unwrap().as_document().unwrap();
+    let of = |element: bson::Element<'_>| {
+        Some((String::from_utf8_lossy(element.name).into_owned(), element.as_i64()?))
+    };
+    bson::read_elements(counters).unwrap().filter_map(|element| of(element.unwrap())).collect()
+}
+
+#[test]
+fn what_mongod_has_written_down_is_what_was_sent() {
+    let Some(mongod) = Mongo::mongod() else {
+        return skip_because("files of mongod", "mongod is not on PATH");
+    };
+    let dyno = Dyno::new();
+    let uri = mongod.uri("t");
+    let direct = admin(&uri).unwrap();
+    let file = "
+collections:
+  c: { count: 300, document: { n: { $int: [0, 9] } } }
+operations:
+  some: { weight: 3, find: c, filter: { n: { $int: [0, 9] } }, limit: 7 }
+  both: { weight: 1, findAndModify: c, filter: { _id: { $key: c } }, change: { $inc: { n: 1 } } }
+  take: { weight: 2, update: c, filter: { _id: { $key: c } }, change: { $inc: { n: 1 } } }
+  drop: { weight: 1, deleteMany: c, filter: { n: 77 } }
+  put: { weight: 1, insert: c }
+";
+    std::fs::write(dyno.path("own.yaml"), file).unwrap();
+    let words = ["run", &uri, "--workload", "own.yaml", "--users", "4", "--no-out"];
+    dyno.assert_ran(&dyno.run(&[&words[..], &["--ops", "10", "--reload"]].concat()));
+    // The profiler's collection is small unless it is made before.
+    let create = |out: &mut Vec<u8>| {
+        bson::put_string(out, "create", "system.profile");
+        bson::put_boolean(out, "capped", true);
+        bson::put_int32(out, "size", 64 << 20);
+    };
+    direct.run_on("t", &create).unwrap();
+    let profile = |level: i32| {
+        move |out: &mut Vec<u8>| {
+            bson::put_int32(out, "profile", level);
+            bson::put_int32(out, "slowms", -1);
+        }
+    };
+    direct.run_on("t", &profile(2)).unwrap();
+    let (before, called) = (operations(&direct), calls(&direct));
+    dyno.assert_ran(&dyno.run(&[&words[..], &["--ops", "800", "--no-load"]].concat()));
+    let find = |name: &'static str, size: i32| {
+        move |out: &mut Vec<u8>| {
+            bson::put_string(out, "find", name);
+            bson::put_int32(out, "batchSize", size);
+        }
+    };
+    let first = direct.run_on("t", &find("c", 3)).unwrap();
+    let cursor = bson::element_at_path(&first, "cursor.id").unwrap().as_i64().unwrap();
+    let more = |out: &mut Vec<u8>| {
+        bson::put_int64(out, "getMore", cursor);
+        bson::put_string(out, "collection", "c");
+        bson::put_int32(out, "batchSize", 5);
+    };
+    direct.run_on("t", &more).unwrap();
+    let (after, called_after) = (operations(&direct), calls(&direct));
+    direct.run_on("t", &profile(0)).unwrap();
+    // What mongodump writes: one document behind the other.
+    let found = direct.run_on("t", &find("system.profile", 100_000)).unwrap();
+    assert_eq!(bson::element_at_path(&found, "cursor.id").unwrap().as_i64(), Some(0));
+    let documents = bson::element_at_path(&found, "cursor.firstBatch").unwrap().as_document().unwrap();
+    let documents = bson::read_elements(documents).unwrap().map(|one| one.unwrap().value);
+    std::fs::write(dyno.path("system.profile.bson"), documents.collect::<Vec<_>>().concat()).unwrap();
+    std::fs::write(dyno.path("mongod.log"), mongod.log()).unwrap();
+    let difference = |name: &str| after[name] - before[name];
+    for (source, file) in [("profile", "system.profile.bson"), ("log", "mongod.log")] {
+        let output = dyno.run(&["record", file, "-o", &format!("{source}.dyno")]);
+        assert_exit(&output, &[0]);
+        assert!(stderr(&output).contains("faster than the server's threshold"), "{}", stderr(&output));
+        let (entries, totals) = read_recording(&dyno.path(&format!("{source}.dyno")));
+        // The log goes on with the question for the profiler's documents.
+        let beside = i64::from(source == "log");
+        let count = |name: &str| totals.by_name.get(name).copied().unwrap_or(0) as i64;
+        assert_eq!(count("FIND"), difference("query") + beside, "{source}: {:?}", totals.by_name);
+        assert_eq!(count("UPDATE"), difference("update"), "{source}: {:?}", totals.left_out);
+        assert_eq!(count("DELETE"), difference("delete"), "{source}");
+        assert_eq!((count("GETMORE"), difference("getmore")), (1, 1), "{source}");
+        let modified = called_after["FINDANDMODIFY"] - called.get("FINDANDMODIFY").unwrap_or(&0);
+        assert_eq!(count("FINDANDMODIFY"), modified, "{source}");
+        let inserts =
+            totals.left_out["inserts without their documents, which the server does not write down"];
+        assert_eq!(inserts as i64, difference("insert"), "{source}");
+        assert!(difference("query") > 200 && difference("update") > 100, "{after:?}");
+        let cursor = entries.iter().find(|entry| entry.arguments.is_named("getMore")).unwrap();
+        let part =
+            |name: &str| bson::element_at_path(cursor.arguments.word(2), name).unwrap().as_i64().unwrap();
+        let mut of = entries.iter().filter(|one| i64::from(one.connection) == part("_openedBy.connection"));
+        let opener = of.nth(part("_openedBy.command") as usize).unwrap();
+        assert_eq!(bson::find_element(opener.arguments.word(2), "batchSize").unwrap().as_i64(), Some(3));
+        assert_eq!((&opener.reply.as_ref().unwrap().size, &cursor.reply.as_ref().unwrap().size), (&3, &5));
+        assert!(entries.is_sorted_by_key(|entry| entry.at_ns));
     }
 }

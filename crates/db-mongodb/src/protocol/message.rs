@@ -89,8 +89,8 @@ pub fn read_header(input: &[u8]) -> Result<Option<Header>, NotMessage> {
     Ok((input.len() >= bytes).then_some(Header { bytes, id, to, code }))
 }
 
-/// The header at the start of `input`, of whatever operation, however much of the message has come; `None` while the header has not
-/// come. Its length may be that of no message.
+/// The header at the start of `input`, of whatever operation, however much of the message has come; `None` while the header has
+/// not come. Its length may be that of no message.
 pub fn peek_header(input: &[u8]) -> Result<Option<Header>, NotMessage> {
     let (Some(bytes), Some(id), Some(to), Some(code)) =
         (int(input, 0), int(input, 4), int(input, 8), int(input, 12))

@@ -14,7 +14,10 @@ pub mod redis;
 mod redis_commands;
 mod redis_replies;
 
+pub(crate) use cursor_links::{CursorLinks, CursorOpener};
 pub(crate) use inline_command::read_inline;
+pub use mongodb_commands::OPENED_BY;
+pub(crate) use mongodb_commands::{CommandRole, put_opener};
 
 use crate::entry::{Entry, RecordedReply};
 use crate::format::{OrderedEntries, RecordingError};

@@ -153,11 +153,7 @@ impl<'a> CommandParts<'a> {
             bson::close(&mut body, list);
         }
         if let Some(opener) = opener {
-            let opener = bson::build_document(|out| {
-                bson::put_int32(out, "connection", opener.connection as i32);
-                bson::put_int64(out, "command", opener.command as i64);
-            });
-            bson::put_document(&mut body, OPENED_BY, &opener);
+            put_opener(&mut body, opener);
         }
         bson::close(&mut body, at);
         let name = self.command_name()?;
@@ -166,6 +162,15 @@ impl<'a> CommandParts<'a> {
         into.push_limited(&body, limit);
         Ok(())
     }
+}
+
+/// Appends the field that names the opener of a command's cursor.
+pub(crate) fn put_opener(out: &mut Vec<u8>, opener: CursorOpener) {
+    let opener = bson::build_document(|out| {
+        bson::put_int32(out, "connection", opener.connection as i32);
+        bson::put_int64(out, "command", opener.command as i64);
+    });
+    bson::put_document(out, OPENED_BY, &opener);
 }
 
 fn put_element(out: &mut Vec<u8>, kind: u8, name: &[u8], value: &[u8]) {

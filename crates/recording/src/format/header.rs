@@ -36,6 +36,10 @@ pub enum Lack {
     Subseconds,
     /// Which database of the server a command was for.
     Databases,
+    /// Times of replies; their kinds and sizes are known as far as the source tells them.
+    ReplyTimes,
+    /// Commands that were faster than the source's threshold.
+    QuickCommands,
 }
 
 impl Lack {
@@ -49,6 +53,8 @@ impl Lack {
             Lack::Times => "times",
             Lack::Subseconds => "times finer than a second",
             Lack::Databases => "databases",
+            Lack::ReplyTimes => "times of replies, and all replies of some commands",
+            Lack::QuickCommands => "commands faster than the server's threshold (slowms), if it had one",
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod aof;
 pub mod capture;
 pub mod dump;
+pub mod mongodb;
 pub mod monitor;
 pub mod rdb;
 

@@ -211,7 +211,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
             "docs/reading-results.md",
             vec![here(SEEDED).more("--out one").load().prepares(), here("report one -v")],
         ),
-        ("docs/recording.md", recording()),
+        ("docs/recording.md", recording().into_iter().chain(recording_mongodb()).collect()),
         ("docs/redis.md", redis()),
         ("docs/report.md", report()),
         ("docs/sysbench-mongodb.md", sysbench()),
@@ -266,6 +266,37 @@ fn recording() -> Vec<Row> {
             "record --listen 0.0.0.0:6380 --to redis://127.0.0.1:6379 --tls-cert server.pem --tls-key server.key",
             proxy,
             "tls_is_possible_on_either_side",
+        ),
+    ]
+}
+
+fn recording_mongodb() -> Vec<Row> {
+    let file = "record_mongodb.rs";
+    vec![
+        there(
+            "record mongodb.pcap --point server -o mongodb.dyno",
+            file,
+            "counts_of_a_capture_are_those_of_mongod",
+        ),
+        there(
+            "record --listen 127.0.0.1:27018 --to mongodb://127.0.0.1:27017 -o mongodb.dyno",
+            file,
+            "counts_of_a_proxy_are_those_of_mongod",
+        ),
+        there(
+            "record --listen 127.0.0.1:27018 --to 'mongodb://db.example/?tls=true&tlsCAFile=ca.pem'",
+            file,
+            "a_proxy_before_mongod_with_tls",
+        ),
+        there(
+            "record dump/shop/system.profile.bson -o shop.dyno",
+            file,
+            "what_mongod_has_written_down_is_what_was_sent",
+        ),
+        there(
+            "record /var/log/mongodb/mongod.log -o slow.dyno",
+            file,
+            "what_mongod_has_written_down_is_what_was_sent",
         ),
     ]
 }

@@ -118,8 +118,8 @@ impl PortSurvey {
         self.commands.iter().filter_map(of).sum()
     }
 
-    /// Ports to which commands of a protocol go, the busiest first, with the segments that look so. Arrays among replies look like
-    /// commands, too: what goes between a port and one that was chosen before counts for that one.
+    /// Ports to which commands of a protocol go, the busiest first, with the segments that look so. Arrays among replies look
+    /// like commands, too: what goes between a port and one that was chosen before counts for that one.
     fn ports_of(&self, protocol: PairedProtocol) -> Vec<(u16, u64)> {
         let of = self.commands.iter().filter(|((what, ..), _)| *what == protocol);
         let mut left: HashMap<(u16, u16), u64> =
