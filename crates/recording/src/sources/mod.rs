@@ -3,6 +3,7 @@
 pub mod aof;
 pub mod capture;
 pub mod dump;
+mod extended_json;
 pub mod mongodb;
 pub mod monitor;
 pub mod rdb;

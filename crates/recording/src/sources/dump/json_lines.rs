@@ -1,10 +1,9 @@
 //! Documents as extended JSON, one after the other, as mongoexport writes them.
 
-use super::metadata::read_extended_json;
 use super::{DumpWriter, Namespace, damaged};
 use crate::format::RecordingTotals;
+use crate::sources::extended_json::{JsonOf, read_line};
 use crate::sources::{NewRecording, SourceError};
-use dyno_types::bson::check;
 use dyno_types::limits::BSON_BYTES;
 use std::io::{BufRead, Read, Write};
 
@@ -39,11 +38,9 @@ pub fn record_json_lines<W: Write>(
         if number == 1 && line.trim_ascii_start().starts_with(b"[") {
             return Err(at_line("an array: mongoexport without --jsonArray writes a document a line".into()));
         }
-        let value = serde_json::from_slice(&line).map_err(|why| at_line(why.to_string()))?;
-        let document = read_extended_json(value).map_err(|why| at_line(why.to_string()))?;
-        let bytes = document.to_vec().map_err(|why| at_line(why.to_string()))?;
-        if bytes.len() as u64 > BSON_BYTES || check(&bytes).is_err() {
-            return Err(at_line("a document that MongoDB cannot hold".into()));
+        let bytes = read_line(&line, JsonOf::Data).map_err(|why| at_line(why.to_string()))?;
+        if bytes.len() as u64 > BSON_BYTES {
+            return Err(at_line("a document longer than MongoDB can hold".into()));
         }
         let dump = match &mut dump {
             Some(dump) => dump,

@@ -2,8 +2,8 @@
 
 use super::{Namespace, damaged};
 use crate::sources::SourceError;
+use crate::sources::extended_json::{JsonOf, NotDocument, to_document};
 use bson::{Bson, Document};
-use serde_json::Value;
 
 /// The commands that make a collection, as their bodies.
 #[derive(Debug, Default, PartialEq)]
@@ -14,36 +14,13 @@ pub(super) struct MadeCollection {
     pub indexes: Option<Vec<u8>>,
 }
 
-/// A document of extended JSON, in any of its versions.
-pub(super) fn read_extended_json(value: Value) -> Result<Document, SourceError> {
-    match Bson::try_from(modern(value)) {
-        Ok(Bson::Document(document)) => Ok(document),
-        Ok(_) => Err(damaged("expected a document of extended JSON")),
-        Err(why) => Err(damaged(&format!("extended JSON that has no meaning: {why}"))),
-    }
-}
-
-/// Binary data as extended JSON of version 2 has it: tools up to 4.0 wrote `$type` beside `$binary`.
-fn modern(value: Value) -> Value {
-    match value {
-        Value::Array(all) => Value::Array(all.into_iter().map(modern).collect()),
-        Value::Object(fields) => {
-            if let (2, Some(Value::String(base64)), Some(Value::String(subtype))) =
-                (fields.len(), fields.get("$binary"), fields.get("$type"))
-            {
-                return serde_json::json!({"$binary": {"base64": base64, "subType": subtype}});
-            }
-            Value::Object(fields.into_iter().map(|(name, inner)| (name, modern(inner))).collect())
-        }
-        other => other,
-    }
-}
-
 /// Reads the metadata of a collection.
 pub(super) fn read_metadata(of: &Namespace, text: &str) -> Result<MadeCollection, SourceError> {
-    let whole: Value =
-        serde_json::from_str(text).map_err(|why| damaged(&format!("the metadata of {of}: {why}")))?;
-    let mut whole = read_extended_json(whole)?;
+    let bad = |why: NotDocument| damaged(&format!("the metadata of {of}: {why}"));
+    let mut whole = serde_json::from_str(text)
+        .map_err(NotDocument::from)
+        .and_then(|whole| to_document(whole, JsonOf::Data))
+        .map_err(bad)?;
     let mut made = MadeCollection::default();
     let written = |document: Document| {
         document.to_vec().map_err(|why| damaged(&format!("the metadata of {of}: {why}")))

@@ -8,10 +8,10 @@
 //! A line is written when a command ends. Statements of updates and deletes have lines of their own; those of the whole command
 //! do not hold them.
 
-use super::extended_json::to_document;
 use super::shell_text::read_shell_document;
 use super::{LoggedCommand, LoggedOutcome, MILLISECOND_NS, SortedCommands, error_class, reason};
 use crate::format::RecordingTotals;
+use crate::sources::extended_json::{JsonOf, to_bytes};
 use crate::sources::{NewRecording, SourceError};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -125,7 +125,7 @@ fn read_json(line: &str) -> LogLine {
             took_ns: number("durationMillis")?.checked_mul(MILLISECOND_NS)?,
             namespace: attributes.get("ns")?.as_str()?.to_owned(),
             operation,
-            body: with_long_cursor(to_document(attributes.get("command")?.as_object()?)?),
+            body: with_long_cursor(to_bytes(attributes.get("command")?.clone(), JsonOf::Commands).ok()?),
             outcome: LoggedOutcome {
                 error,
                 returned: number("nreturned"),

@@ -3,7 +3,6 @@
 //! Both are written when a command ends, with the time that it took. So commands are put in the order of their begins here, and
 //! each `getMore` is told which command has opened its cursor.
 
-mod extended_json;
 mod log;
 mod profile;
 mod shell_text;

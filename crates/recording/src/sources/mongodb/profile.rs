@@ -3,9 +3,9 @@
 //! The profiler writes the statements of an update or a delete one by one, and inserts without their documents where these came
 //! in a sequence of their own, as drivers send them.
 
-use super::extended_json::read_document;
 use super::{LoggedCommand, LoggedOutcome, MILLISECOND_NS, SortedCommands, error_class, reason};
 use crate::format::{Lack, RecordingTotals};
+use crate::sources::extended_json::{JsonOf, read_line};
 use crate::sources::{NewRecording, SourceError};
 use dyno_types::bson::{self, kind};
 use dyno_types::limits::BSON_BYTES;
@@ -80,7 +80,7 @@ pub fn record_profile<W: Write>(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match read_document(&line).and_then(|document| read_profiled(&document)) {
+        match read_line(&line, JsonOf::Commands).ok().and_then(|document| read_profiled(&document)) {
             Some(logged) => sorted.take_command(&logged)?,
             None => sorted.leave_out(reason::CUT),
         }

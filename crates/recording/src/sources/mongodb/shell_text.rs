@@ -3,7 +3,6 @@
 //! Texts are not escaped there: one ends at a quotation mark behind which a document or an array goes on. Long ones are cut off
 //! after 150 characters, with three points: a document with such a text is not read.
 
-use super::extended_json::{binary_value, put_integer, read_hex};
 use dyno_types::bson::{self, kind};
 use dyno_types::limits::BSON_DEPTH;
 
@@ -167,4 +166,28 @@ impl<'a> Reader<'a> {
         self.rest = &self.rest[at + 1 + options..];
         Some(())
     }
+}
+
+/// A whole number, in 32 bits where it fits, as the relaxed form has it.
+fn put_integer(out: &mut Vec<u8>, name: &str, number: i64) {
+    match i32::try_from(number) {
+        Ok(number) => bson::put_int32(out, name, number),
+        Err(_) => bson::put_int64(out, name, number),
+    }
+}
+
+/// The bytes of a binary value: length, subtype and content.
+fn binary_value(subtype: u8, bytes: &[u8]) -> Option<Vec<u8>> {
+    let length = i32::try_from(bytes.len()).ok()?;
+    Some([&length.to_le_bytes()[..], &[subtype], bytes].concat())
+}
+
+/// Bytes of hexadecimal digits.
+fn read_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }

@@ -1,6 +1,6 @@
-use super::extended_json::read_document;
 use super::shell_text::read_shell_document;
 use super::*;
+use crate::sources::extended_json::{JsonOf, read_line};
 use crate::sources::tests::recorded;
 use dyno_types::bson::{
     build_document, put_date, put_document, put_double, put_int32, put_int64, put_string,
@@ -138,7 +138,7 @@ fn lines_of_json_are_the_same_as_documents() {
         r#""u":{"$uuid":"00112233-4455-6677-8899-aabbccddeeff"},"n":null,"k":{"$maxKey":1},"#,
         r#""f":{"$numberDouble":"Infinity"},"l":[1,{"$numberInt":"2"}]},"$db":"t"},"nreturned":3,"#,
         r#""millis":0,"ts":{"$date":"2026-11-30T07:20:57Z"}}"#,
-        "\nnonsense\n\n{\"op\":\"query\",\"ns\":\"t.c\",\"command\":{\"find\":{\"$numberDecimal\":\"1\"}}}\n",
+        "\nnonsense\n\n{\"op\":\"query\",\"ns\":\"t.c\",\"command\":{\"find\":{\"$oid\":\"1\"}}}\n",
     );
     assert!(is_profile(line.as_bytes()));
     let (all, totals, _) = recorded(|new| record_profile(&mut line.as_bytes(), new));
@@ -154,9 +154,9 @@ fn lines_of_json_are_the_same_as_documents() {
     for wrong in
         ["[]", "{", "{\"a\":{\"$oid\":\"12\"}}", "{\"a\\u0000\":1}", "{\"a\":{\"$numberInt\":\"x\"}}"]
     {
-        assert_eq!(read_document(wrong.as_bytes()), None, "{wrong}");
+        assert!(read_line(wrong.as_bytes(), JsonOf::Commands).is_err(), "{wrong}");
     }
-    assert_eq!(read_document(("{\"a\":".repeat(130) + &"}".repeat(130)).as_bytes()), None);
+    assert!(read_line(("{\"a\":".repeat(130) + &"}".repeat(130)).as_bytes(), JsonOf::Commands).is_err());
 }
 
 #[test]
