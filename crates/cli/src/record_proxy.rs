@@ -29,6 +29,12 @@ use std::time::Duration;
 /// Longest value that can be kept, bytes: a command holds so much at most.
 const VALUE_LIMIT: usize = 64 << 20;
 
+/// Schemes of URIs whose servers speak Redis' protocol.
+const REDIS_SCHEMES: [&str; 3] = ["redis", "rediss", "unix"];
+
+/// Those whose servers speak MongoDB's; names in DNS stand for sets of servers.
+const MONGODB_SCHEMES: [&str; 1] = ["mongodb"];
+
 /// Relays and records until interrupted, or for the time that is asked for.
 pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: Option<usize>) -> Result<Exit, Failure> {
     let (Some(listen), Some(to)) = (&args.listen, &args.to) else {
@@ -99,19 +105,20 @@ impl ProxiedServer {
     fn read_uri(to: &str, args: &ProxyArgs) -> Result<Self, Failure> {
         let named = |why: &dyn std::fmt::Display| Failure::usage(format!("--to: {why}"));
         let uri = || secret::uri(to, args.password_from.as_ref());
-        match to.split(':').next().unwrap_or_default() {
-            "redis" | "rediss" | "unix" => Ok(ProxiedServer::Redis(RedisOptions::from_uri(&uri()?)?)),
-            "mongodb" => {
-                let options = MongoOptions::from_uri(&uri()?)?;
-                if options.addresses.len() > 1 {
-                    return Err(named(&"a proxy records one server: name the one that clients are to reach"));
-                }
-                Ok(ProxiedServer::Mongodb(Arc::new(options)))
-            }
-            scheme => Err(named(&format!(
-                "a proxy records redis://, rediss://, unix:// and mongodb://, not {scheme}:"
-            ))),
+        let scheme = to.split(':').next().unwrap_or_default();
+        if REDIS_SCHEMES.contains(&scheme) {
+            return Ok(ProxiedServer::Redis(RedisOptions::from_uri(&uri()?)?));
         }
+        if !MONGODB_SCHEMES.contains(&scheme) {
+            let message =
+                format!("a proxy records redis://, rediss://, unix:// and mongodb://, not {scheme}:");
+            return Err(named(&message));
+        }
+        let options = MongoOptions::from_uri(&uri()?)?;
+        if options.addresses.len() > 1 {
+            return Err(named(&"a proxy records one server: name the one that clients are to reach"));
+        }
+        Ok(ProxiedServer::Mongodb(Arc::new(options)))
     }
 
     fn paired_protocol(&self) -> PairedProtocol {

@@ -18,12 +18,15 @@ use std::path::Path;
 /// The name under which server checks are counted.
 const CHECKS: &str = "checks of the server (hello, isMaster)";
 
-/// Calls by command since the server's start, names in capitals.
+/// Calls by command since the server's start, names in capitals; those of commands that it does not know together.
 fn calls(admin: &MongoAdmin) -> BTreeMap<String, i64> {
     let status = admin.run_on("admin", &|out| bson::put_int32(out, "serverStatus", 1)).unwrap();
     let commands = bson::element_at_path(&status, "metrics.commands").unwrap().as_document().unwrap();
     let of = |element: bson::Element<'_>| {
-        let total = bson::find_element(element.as_document()?, "total")?.as_i64()?;
+        let total = match element.as_document() {
+            Some(counts) => bson::find_element(counts, "total")?.as_i64()?,
+            None => element.as_i64()?,
+        };
         Some((String::from_utf8_lossy(element.name).to_uppercase(), total))
     };
     bson::read_elements(commands).unwrap().filter_map(|element| of(element.unwrap())).collect()
@@ -87,9 +90,12 @@ fn compare(
     let (entries, totals) = read_recording(path);
     assert_eq!(RecordingReader::open_file(path).unwrap().header().protocol, RecordedProtocol::Mongodb);
     let counted = |name: &str| after.get(name).unwrap_or(&0) - before.get(name).unwrap_or(&0);
+    let is_unknown =
+        |entry: &Entry| entry.reply.as_ref().is_some_and(|reply| reply.error == "CommandNotFound");
     for (name, count) in &totals.by_name {
-        // The counts are asked for by serverStatus itself; a command that is none is not counted.
-        if !["SERVERSTATUS", "NOSUCHCOMMAND"].contains(&name.as_str()) {
+        let are_unknown = entries.iter().filter(|entry| entry.arguments.is_named(name)).all(is_unknown);
+        // The counts are asked for by serverStatus itself.
+        if name != "SERVERSTATUS" && !are_unknown {
             assert_eq!(*count as i64, counted(name), "{name}: {:?}", totals.by_name);
         }
     }
@@ -97,8 +103,13 @@ fn compare(
         assert!(totals.by_name.get(name).is_some_and(|count| *count >= 1), "{name}: {:?}", totals.by_name);
         assert_eq!(totals.by_name[name] as i64, counted(name), "{name}");
     }
-    assert_eq!(totals.left_out[CHECKS] as i64, counted("ISMASTER") + counted("HELLO") + beside);
-    assert_eq!(totals.left_out.len(), 1, "{:?}", totals.left_out);
+    // A server that does not know hello counts it among those.
+    let unknown = entries.iter().filter(|entry| is_unknown(entry)).count() as i64;
+    let checks = counted("ISMASTER") + counted("HELLO") + counted("<UNKNOWN>") - unknown;
+    assert_eq!(totals.left_out[CHECKS] as i64, checks + beside, "{unknown} unknown");
+    // Packets of two processors may be written in another order than that of their times.
+    let left = totals.left_out.keys().filter(|name| !name.starts_with("times"));
+    assert_eq!(left.count(), 1, "{:?}", totals.left_out);
     assert_eq!(totals.replies, totals.commands);
     let all = |name: &str, found: &dyn Fn(&Entry) -> bool| {
         entries.iter().filter(|entry| entry.arguments.is_named(name) && found(entry)).count()
@@ -263,8 +274,8 @@ fn a_proxy_before_mongod_with_tls() {
     let through = admin(&format!("mongodb://127.0.0.1:{}/t?{query}", proxy.port)).unwrap();
     assert_eq!(through.count("nothing").unwrap(), 0);
     assert_exit(&proxy.end(), &[0]);
-    let (entries, totals) = read_recording(&dyno.path("traffic.dyno"));
-    assert_eq!((totals.commands, totals.replies, entries[0].arguments.word(1)), (1, 1, &b"t"[..]));
+    let totals = read_recording(&dyno.path("traffic.dyno")).1;
+    assert_eq!((totals.by_name["COUNT"], totals.replies), (1, totals.commands));
 }
 
 /// Operations that the server has counted, by kind.
@@ -312,6 +323,7 @@ operations:
         }
     };
     direct.run_on("t", &profile(2)).unwrap();
+    let log_begins = mongod.log().len();
     let (before, called) = (operations(&direct), calls(&direct));
     dyno.assert_ran(&dyno.run(&[&words[..], &["--ops", "800", "--no-load"]].concat()));
     let find = |name: &'static str, size: i32| {
@@ -336,7 +348,7 @@ operations:
     let documents = bson::element_at_path(&found, "cursor.firstBatch").unwrap().as_document().unwrap();
     let documents = bson::read_elements(documents).unwrap().map(|one| one.unwrap().value);
     std::fs::write(dyno.path("system.profile.bson"), documents.collect::<Vec<_>>().concat()).unwrap();
-    std::fs::write(dyno.path("mongod.log"), mongod.log()).unwrap();
+    std::fs::write(dyno.path("mongod.log"), &mongod.log()[log_begins..]).unwrap();
     let difference = |name: &str| after[name] - before[name];
     for (source, file) in [("profile", "system.profile.bson"), ("log", "mongod.log")] {
         let output = dyno.run(&["record", file, "-o", &format!("{source}.dyno")]);

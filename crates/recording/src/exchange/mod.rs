@@ -3,6 +3,7 @@
 //! Bytes come as a proxy or a capture sees them, cut anywhere. Nothing is held but the command that is being read (of MongoDB the
 //! message, either way): replies of Redis are skipped, and values above the limit are hashed as they pass.
 
+mod any_exchange;
 mod cursor_links;
 mod inline_command;
 pub mod mongodb;
@@ -14,6 +15,7 @@ pub mod redis;
 mod redis_commands;
 mod redis_replies;
 
+pub use any_exchange::{Exchange, ExchangeSettings, PairedProtocol};
 pub(crate) use cursor_links::{CursorLinks, CursorOpener};
 pub(crate) use inline_command::read_inline;
 pub use mongodb_commands::OPENED_BY;
@@ -21,11 +23,7 @@ pub(crate) use mongodb_commands::{CommandRole, put_opener};
 
 use crate::entry::{Entry, RecordedReply};
 use crate::format::{OrderedEntries, RecordingError};
-use crate::protocol::RecordedProtocol;
-use mongodb::{MongodbExchange, MongodbShared};
-use redis::RedisExchange;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
 
 /// Reasons for which something that was seen is not in a recording.
 pub mod reason {
@@ -83,134 +81,6 @@ pub trait ExchangeSink {
 
     /// A reply has named other servers, to which the client may go.
     fn note_other_servers(&mut self) {}
-}
-
-/// A protocol whose requests and replies are paired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PairedProtocol {
-    /// Redis and its kin.
-    Redis,
-    /// MongoDB, and what speaks its wire protocol.
-    Mongodb,
-}
-
-impl PairedProtocol {
-    /// All of them.
-    pub const ALL: [PairedProtocol; 2] = [PairedProtocol::Redis, PairedProtocol::Mongodb];
-
-    /// Its recordings' protocol.
-    pub fn recorded_protocol(self) -> RecordedProtocol {
-        match self {
-            PairedProtocol::Redis => RecordedProtocol::Redis,
-            PairedProtocol::Mongodb => RecordedProtocol::Mongodb,
-        }
-    }
-
-    /// Its name in messages.
-    pub fn display_name(self) -> &'static str {
-        match self {
-            PairedProtocol::Redis => "Redis",
-            PairedProtocol::Mongodb => "MongoDB",
-        }
-    }
-}
-
-/// What the connections of a recording have in common.
-pub struct ExchangeSettings {
-    value_limit: usize,
-    common: CommonParts,
-}
-
-enum CommonParts {
-    Redis,
-    Mongodb(Arc<Mutex<MongodbShared>>),
-}
-
-impl ExchangeSettings {
-    /// Connections of this protocol. Values longer than `value_limit` are not kept.
-    pub fn new(protocol: PairedProtocol, value_limit: usize) -> Self {
-        let common = match protocol {
-            PairedProtocol::Redis => CommonParts::Redis,
-            PairedProtocol::Mongodb => CommonParts::Mongodb(Arc::default()),
-        };
-        ExchangeSettings { value_limit, common }
-    }
-
-    /// A connection with this number. `is_begin`: what comes first are its first bytes.
-    pub fn open_exchange(&self, connection: u32, is_begin: bool) -> Exchange {
-        match &self.common {
-            CommonParts::Redis => {
-                Exchange::Redis(Box::new(RedisExchange::new(connection, self.value_limit, is_begin)))
-            }
-            CommonParts::Mongodb(shared) => Exchange::Mongodb(Box::new(MongodbExchange::new(
-                connection,
-                self.value_limit,
-                is_begin,
-                shared.clone(),
-            ))),
-        }
-    }
-}
-
-/// A connection of a client, whatever its protocol.
-pub enum Exchange {
-    /// Of Redis.
-    Redis(Box<RedisExchange>),
-    /// Of MongoDB.
-    Mongodb(Box<MongodbExchange>),
-}
-
-impl Exchange {
-    /// Takes bytes of the client's, which came at a time, nanoseconds.
-    ///
-    /// # Errors
-    /// The recording cannot be written.
-    pub fn feed_request(
-        &mut self,
-        at_ns: u64,
-        bytes: &[u8],
-        sink: &mut impl ExchangeSink,
-    ) -> Result<(), RecordingError> {
-        match self {
-            Exchange::Redis(one) => one.feed_request(at_ns, bytes, sink),
-            Exchange::Mongodb(one) => one.feed_request(at_ns, bytes, sink),
-        }
-    }
-
-    /// Takes bytes of the server's.
-    ///
-    /// # Errors
-    /// The recording cannot be written.
-    pub fn feed_reply(
-        &mut self,
-        at_ns: u64,
-        bytes: &[u8],
-        sink: &mut impl ExchangeSink,
-    ) -> Result<(), RecordingError> {
-        match self {
-            Exchange::Redis(one) => one.feed_reply(at_ns, bytes, sink),
-            Exchange::Mongodb(one) => one.feed_reply(at_ns, bytes, sink),
-        }
-    }
-
-    /// Bytes are missing in either direction.
-    pub fn note_gap(&mut self, sink: &mut impl ExchangeSink) {
-        match self {
-            Exchange::Redis(one) => one.note_gap(sink),
-            Exchange::Mongodb(one) => one.note_gap(sink),
-        }
-    }
-
-    /// The connection has ended, or the recording does: hands over its counts.
-    ///
-    /// # Errors
-    /// The recording cannot be written.
-    pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        match self {
-            Exchange::Redis(one) => one.finish(sink),
-            Exchange::Mongodb(one) => one.finish(sink),
-        }
-    }
 }
 
 impl<W: Write> ExchangeSink for OrderedEntries<W> {

@@ -200,7 +200,7 @@ fn sequences_of_documents_become_arrays_of_the_body() {
         [
             "insert in a: insert=c ordered=1 documents={0={_id=1} 1={_id=2 b=x}} -> none",
             "ping in a: ping=1 -> status 0 1",
-            "insert in a: 2024 bytes -> status 1 1"
+            "insert in a: 2027 bytes -> status 1 1"
         ]
     );
     assert_eq!(left, []);
