@@ -277,7 +277,7 @@ impl OpenTarget for OpenMongo {
         let is_single = self.facts.get("replica_set").is_none() && !self.facts.is_router();
         if is_single && numbered > 0 {
             notes.push(format!(
-                "{} commands carry the number of a retryable write or a transaction: single servers refuse those",
+                "{} commands carry the number of a retryable write or a transaction: a single mongod refuses them",
                 Thousands(numbered)
             ));
         }

@@ -55,14 +55,14 @@ fn initiate(member: &Mongo, name: &str, role: &str) {
 }
 
 /// A cluster; dropped routers first.
-struct Cluster {
-    routers: Vec<Mongo>,
+pub(crate) struct Cluster {
+    pub(crate) routers: Vec<Mongo>,
     _shards: Vec<Mongo>,
     _configuration: Mongo,
-    uri: String,
+    pub(crate) uri: String,
 }
 
-fn cluster() -> Option<Cluster> {
+pub(crate) fn cluster() -> Option<Cluster> {
     let configuration = set("conf", "--configsvr")?;
     let shards: Vec<Mongo> = ["red", "green"].iter().map(|name| set(name, "--shardsvr").unwrap()).collect();
     let place = format!("conf/127.0.0.1:{}", configuration.port);

@@ -1,6 +1,7 @@
 //! `dyno replay` of MongoDB's commands. What was sent is held against `mongod`'s own counts and documents.
 
 use crate::mongod_failover::{admin, form};
+use crate::mongod_sharded::cluster;
 use dyno_recording::entry::{Arguments, LongValue};
 use dyno_recording::{
     Entry, RecordedKind, RecordedProtocol, RecordedReply, RecordingHeader, RecordingPoint, RecordingWriter,
@@ -383,6 +384,8 @@ fn other_data_are_a_divergence() {
             array(out, "documents", documents.clone());
         })
         .unwrap();
+    // Replies that are compressed are looked at, too.
+    let uri = format!("{uri}?compressors=snappy");
     let output = dyno.run(&["replay", "t.dyno", &uri, "--speed", "max", "--out", "r"]);
     assert_exit(&output, &[5]);
     let summary = dyno.summary("r");
@@ -424,6 +427,7 @@ fn databases_that_hold_documents_are_not_written_to() {
     let mut traffic = Traffic::default();
     traffic.send((0, 0), ("dropDatabase", "shop"), status(0), |_| {});
     traffic.send((1, 1), ("ping", "shop"), status(0), |_| {});
+    std::fs::remove_file(dyno.path("t.dyno")).unwrap();
     traffic.write(&dyno);
     assert_exit(&replay(&[]), &[0, 5]);
     assert_eq!(count(&server.uri("shop"), "items"), 299);
@@ -464,6 +468,47 @@ fn a_part_a_half_and_workers() {
     let output = dyno.run(&["run", "e.yaml", "--out", "workers"]);
     assert_exit(&output, &[0, 5]);
     assert_eq!(operations(&uri)["getmore"] - before["getmore"], 2, "{}", stderr(&output));
+}
+
+#[test]
+fn a_router_takes_a_replay_and_several_are_refused() {
+    let Some(cluster) = cluster() else {
+        return skip_because("a sharded cluster of mongod", "mongod or mongos is not on PATH");
+    };
+    let dyno = Dyno::new();
+    application().write(&dyno);
+    let refused = dyno.run(&["replay", "t.dyno", &cluster.uri, "--no-out"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("a replay goes to one router"), "{}", stderr(&refused));
+    let uri = cluster.routers[0].uri("shop");
+    let output = dyno.run(&["replay", "t.dyno", &uri, "--out", "r"]);
+    assert_exit(&output, &[0, 5]);
+    let summary = dyno.summary("r");
+    assert_eq!((count(&uri, "items"), sent(&summary)["GETMORE"]), (299, 4), "{}", stderr(&output));
+    let replay = replayed(&summary);
+    assert_eq!((&replay["compared"], &replay["kind"]), (&18.into(), &0.into()), "{replay}");
+}
+
+/// Servers that know less: every command is answered, and what they refuse is a divergence.
+#[test]
+fn other_servers_answer_as_they_can() {
+    let servers = [Mongo::ferretdb(&[]), Mongo::java()];
+    if servers.iter().all(Option::is_none) {
+        return skip_because("replay on FerretDB", "no server is there (see scripts/need mongo)");
+    }
+    for server in servers.iter().flatten() {
+        let (dyno, uri) = (Dyno::new(), server.uri("shop"));
+        application().write(&dyno);
+        let output = dyno.run(&["replay", "t.dyno", &uri, "--out", "r"]);
+        assert_exit(&output, &[0, 5]);
+        let summary = dyno.summary("r");
+        let measured = phase(&summary, "measure");
+        let unanswered = ["timeout", "disconnected", "unreachable", "protocol_error"];
+        let lost: u64 = unanswered.iter().map(|name| outcome(measured, name)).sum();
+        assert_eq!(lost, 0, "{measured}");
+        assert_eq!(replayed(&summary)["missing"], 0, "{measured}");
+        assert_eq!((count(&uri, "items"), count(&server.uri("logs"), "lines")), (299, 5));
+    }
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //!
 //! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
 //! is the conversation on a new connection, `command` turns requests into commands (`records`: those of YCSB), `reply`
-//! turns replies into outcomes (`recorded_reply`: into what recordings keep of them), `session` numbers writes, `retry` says what may be sent again, `srv` takes hosts from DNS,
-//! `description` is what a server says of itself, `topology` follows all servers of a deployment, `deployment` adds their
-//! endpoints (`names`: hosts that are looked up during a run), `selection` chooses among them, `driver` ties them together
-//! (`exchange`: an operation in flight), `facts` asks a server what it is.
+//! turns replies into outcomes (`recorded_reply`: into what recordings keep of them), `session` numbers writes, `retry` says
+//! what may be sent again, `srv` takes hosts from DNS, `description` is what a server says of itself, `topology` follows all
+//! servers of a deployment, `deployment` adds their endpoints (`names`: hosts that are looked up during a run), `selection`
+//! chooses among them, `driver` ties them together (`exchange`: an operation in flight), `facts` asks a server what it is.
 
 mod command;
 pub mod compress;

@@ -109,7 +109,8 @@ impl UserFeed {
     /// Looks at the cursor that the next command needs. One that is not open, and never will be, is not sent: it is taken, and
     /// counted.
     fn find_cursor(&mut self, feed: &Feed) -> FoundCursor {
-        let is_idle = self.under_way.iter().all(Option::is_none);
+        let under_way = &self.under_way;
+        let is_idle = || under_way.iter().all(Option::is_none);
         while let Some(next) = self.waiting.front_mut() {
             let Some(cursor) = next.document.as_mut().and_then(|document| document.cursor.as_mut()) else {
                 return FoundCursor::Ready;
@@ -120,7 +121,7 @@ impl UserFeed {
                     return FoundCursor::Ready;
                 }
                 // What is under way may open it, or end it.
-                _ if !is_idle => return FoundCursor::Ready,
+                _ if !is_idle() => return FoundCursor::Ready,
                 CursorState::Awaited => return FoundCursor::Awaited,
                 CursorState::Gone => {}
             }
