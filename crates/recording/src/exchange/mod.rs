@@ -9,7 +9,6 @@ mod inline_command;
 pub mod mongodb;
 mod mongodb_commands;
 mod mongodb_reader;
-mod mongodb_replies;
 mod number;
 pub mod redis;
 mod redis_commands;

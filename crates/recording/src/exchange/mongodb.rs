@@ -7,16 +7,16 @@
 use super::cursor_links::{CursorLinks, CursorOpener};
 use super::mongodb_commands::{CommandParts, CommandRole};
 use super::mongodb_reader::{FoundMessage, MessageReader, Sender, is_message_head};
-use super::mongodb_replies::read_reply_facts;
 use super::{ExchangeSink, Unreadable, reason};
 use crate::credentials::{CREDENTIALS, Credentials, of_command};
-use crate::entry::RecordedReply;
+use crate::entry::{RecordedKind, RecordedReply};
 use crate::format::RecordingError;
 use crate::protocol::RecordedProtocol;
 use dyno_db_mongodb::protocol::compress::Codec;
 use dyno_db_mongodb::protocol::message::{
     HEADER, Header, MORE_TO_COME, QUERY_EXHAUST, code, read_document, read_parts, read_query,
 };
+use dyno_db_mongodb::protocol::recorded_reply::classify_reply;
 use dyno_types::bson;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -449,17 +449,20 @@ impl MongodbExchange {
             sink.give_up(entry.ticket);
             return Ok(());
         }
-        let is_find_and_modify = waits.role == CommandRole::FindAndModify;
-        let Ok(facts) = read_reply_facts(document, is_find_and_modify) else {
+        let Ok(class) = classify_reply(document) else {
             sink.give_up(entry.ticket);
             return Err(Failure::Unreadable);
         };
         // The rest of a cursor belongs to the command that has opened it.
-        if let Some(cursor) = facts.cursor.filter(|_| waits.role != CommandRole::GetMore) {
+        if let Some(cursor) = class.cursor.filter(|id| *id != 0 && waits.role != CommandRole::GetMore) {
             links.note_opened(cursor, entry.opener);
         }
-        let after_ns = Some(at_ns.saturating_sub(entry.at_ns));
-        let reply = RecordedReply { kind: facts.kind, size: facts.size, error: facts.error, after_ns };
+        let reply = RecordedReply {
+            kind: class.kind.map_or(RecordedKind::Error, RecordedKind::Reply),
+            size: class.size,
+            error: class.error.into_owned(),
+            after_ns: Some(at_ns.saturating_sub(entry.at_ns)),
+        };
         sink.push_reply(entry.ticket, reply).map_err(Failure::Recording)
     }
 }

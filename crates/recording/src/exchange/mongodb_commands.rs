@@ -19,8 +19,6 @@ pub enum CommandRole {
     Other,
     /// The rest of a cursor.
     GetMore,
-    /// A command whose count stands elsewhere in its reply.
-    FindAndModify,
     /// A question of a driver's: it is no entry.
     ServerCheck,
 }
@@ -32,7 +30,6 @@ impl CommandRole {
         match () {
             () if SERVER_CHECKS.iter().any(|check| is(check)) => CommandRole::ServerCheck,
             () if is("getMore") => CommandRole::GetMore,
-            () if is("findAndModify") => CommandRole::FindAndModify,
             () => CommandRole::Other,
         }
     }
