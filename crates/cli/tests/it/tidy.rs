@@ -353,12 +353,12 @@ pub(crate) fn none(rule: &str, found: &[String]) {
 }
 
 /// The line without what follows `//`. Good enough for keywords and macros, which do not stand behind a URL.
-fn code(line: &str) -> &str {
+pub(crate) fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
 
 /// Whether `word` stands in `text` with no letter, digit or `_` around it.
-fn has_word(text: &str, word: &str) -> bool {
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, _)| {
         !joins(text[..at].chars().next_back()) && !joins(text[at + word.len()..].chars().next())
@@ -564,7 +564,7 @@ fn programs_are_started_without_password_variables() {
 }
 
 /// Whether `path` belongs to tests alone.
-fn is_of_tests(path: &str) -> bool {
+pub(crate) fn is_of_tests(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("tests.rs") || path.starts_with("crates/testkit/")
 }
 
