@@ -128,11 +128,6 @@ impl Deployment {
         }
     }
 
-    /// Servers that reads go to.
-    pub fn readable_servers(&self) -> &[u16] {
-        &self.readable
-    }
-
     /// Servers that have answered: those to connect to before a run.
     pub(super) fn known(&self) -> Vec<u16> {
         let all = self.topology.all_servers().iter().enumerate();

@@ -75,9 +75,4 @@ impl IngestPlan {
         let seconds = self.rate.map_or(0.0, |rate| self.batch as f64 * f64::from(self.workers) / rate);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
-
-    /// Bytes of a record as they are sent: names, scores and protocol left out.
-    pub fn record_size(&self) -> usize {
-        self.record_bytes
-    }
 }
