@@ -196,7 +196,7 @@ impl OpenTarget for OpenMongo {
         if let (Some(_), None, false) = (transaction, self.facts.get("replica_set"), self.facts.is_router()) {
             let why =
                 "transactions of several documents need a replica set or a router; this is a single server";
-            return Err(Refused::new(RefusalCode::Unsupported, "", why));
+            return Err(Refused::new(RefusalCode::Unsupported, "target", why));
         }
         MongoDriver::new(self.options.clone(), content.clone(), self.deployment.clone()).map(drop)
     }

@@ -42,6 +42,41 @@ fn unnamed_items(sources: &[(String, String)]) -> Vec<String> {
     found
 }
 
+/// Refusals without the option, key or file that a change of would help.
+fn refusals_without_place(sources: &[(String, String)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in sources {
+        for call in ["Refused::new(", "refuse("] {
+            for (at, _) in text.match_indices(call) {
+                let end = at + call.len();
+                let arguments = text[end..].trim_start();
+                let place = match call {
+                    "Refused::new(" => arguments.split_once(',').map_or("", |(_, rest)| rest.trim_start()),
+                    _ => arguments,
+                };
+                if place.starts_with("\"\"") {
+                    found.push(format!("{path}:{}", text[..at].lines().count()));
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_refusal_has_a_place() {
+    let made = |text: &str| refusals_without_place(&[("a.rs".to_owned(), text.to_owned())]).len();
+    let empty = concat!("\"", "\"");
+    assert_eq!(made(&format!("Refused::new(\n    RefusalCode::Limit,\n    {empty},\n    text)")), 1);
+    assert_eq!(made(&format!("return refuse({empty}, \"no\");")), 1);
+    assert_eq!(made("Refused::new(RefusalCode::Limit, \"users\", text)"), 0);
+    none("a refusal names the option, key or file that a change of would help", &{
+        let mut sources = files(&["rs"]);
+        sources.retain(|(path, _)| !path.starts_with("crates/cli/tests/it/tidy"));
+        refusals_without_place(&sources)
+    });
+}
+
 /// The compiler warns of private items alone, and of public ones in no crate.
 #[test]
 fn every_public_item_is_named_elsewhere() {

@@ -388,7 +388,7 @@ fn refuse_waiting(mix: &CommandMix, facts: &[CommandFacts]) -> Result<(), Refuse
                     operation.name
                 ),
             };
-            return Err(Refused::new(RefusalCode::Conflict, "", words));
+            return Err(Refused::new(RefusalCode::Conflict, "workload.commands", words));
         }
         number += operation.steps.len();
     }
@@ -416,7 +416,7 @@ fn refuse_crossings(
         let words = format!(
             "{name}: MULTI, EXEC and WATCH by themselves name no node of the cluster: use mode: multi"
         );
-        return Err(Refused::new(RefusalCode::Conflict, "", words).into());
+        return Err(Refused::new(RefusalCode::Conflict, "workload.commands", words).into());
     }
     let content = MixContent::new(mix, facts);
     let together = |first: usize, count: usize, name: &str| {
@@ -446,7 +446,9 @@ fn refuse_crossings(
                                 "{name}: the keys {first:?} and {key:?} go together, but are in the slots {other} and \
                                  {slot}: a hash tag such as {{%{{id}}}} puts keys into one slot"
                             );
-                            return Err(Refused::new(RefusalCode::Conflict, "", words).into());
+                            return Err(
+                                Refused::new(RefusalCode::Conflict, "workload.commands", words).into()
+                            );
                         }
                         Some(_) => {}
                         None => one = Some((key.clone(), slot)),
