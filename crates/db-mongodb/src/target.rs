@@ -2,11 +2,11 @@
 
 use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
-use crate::official::{OfficialDeployment, OfficialTarget};
+use crate::official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 use crate::probe::{describe_missing, probe_seeds};
 use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions};
 use crate::{copies, dns, monitors};
-use dyno_db::collections::Collections;
+use dyno_db::collections::{CollectionStats, Collections, FiguresByCollection};
 use dyno_db::probe::Stop;
 use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
@@ -45,6 +45,10 @@ impl Database for MongoDb {
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(open_options(MongoOptions::from_uri(uri)?))
+    }
+
+    fn describe_missing(&self, facts: &BTreeMap<String, String>) -> Option<String> {
+        describe_missing(facts)
     }
 
     fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
@@ -242,6 +246,10 @@ impl OpenTarget for OpenMongo {
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         Some(Box::new(self.admin()))
     }
+
+    fn collection_stats(&self) -> Option<Box<dyn CollectionStats>> {
+        Some(Box::new(self.admin()))
+    }
 }
 
 impl Target for OfficialTarget {
@@ -306,8 +314,22 @@ impl OpenTarget for OpenOfficial {
         vec![monitors::official_source(&name(None), MongoAdmin::official(&self.0))]
     }
 
+    fn why_no_batches(&self) -> Option<&'static str> {
+        Some(NO_BATCHES)
+    }
+
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         Some(Box::new(MongoAdmin::official(&self.0)))
+    }
+
+    fn collection_stats(&self) -> Option<Box<dyn CollectionStats>> {
+        Some(Box::new(MongoAdmin::official(&self.0)))
+    }
+}
+
+impl CollectionStats for MongoAdmin {
+    fn read_stats(&self) -> FiguresByCollection {
+        MongoAdmin::collection_stats(self)
     }
 }
 
