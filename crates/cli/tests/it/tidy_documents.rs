@@ -286,7 +286,7 @@ const EXAMPLES: [GuidedExample; 3] = [
         "docs/contributing/add-a-drop-in.md",
         &["dyno-compat-pocdriver", "dyno_compat_pocdriver", ".pocdriver"],
         // Proofs use its load and its documents.
-        &["crates/prove/", "crates/db/src/copies/", "crates/db-mongodb/src/copies/"],
+        &["crates/prove/"],
     ),
 ];
 
