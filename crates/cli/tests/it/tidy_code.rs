@@ -1,6 +1,6 @@
 //! What the sources may not hold: public items that are named nowhere.
 
-use crate::tidy::{code, files, is_of_tests, none};
+use crate::tidy::{code, files, has_word, is_of_tests, lines_with, none};
 use std::collections::BTreeMap;
 
 /// Public items that nothing names, and why they stay.
@@ -87,4 +87,70 @@ fn every_public_item_is_named_elsewhere() {
     ];
     assert_eq!(unnamed_items(&made), ["crates/a/src/lib.rs:2: LEFT"]);
     none("public items that nothing names: remove them", &unnamed_items(&files(&["rs"])));
+}
+
+/// Files whose constants are names of series.
+const SERIES: [&str; 2] = ["crates/types/src/database_series.rs", "crates/types/src/mongod/counters.rs"];
+
+/// Name and value of the text that a line makes a constant.
+fn text_constant(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.strip_prefix("pub const ")?.split_once(": &str = \"")?;
+    Some((name, value.strip_suffix("\";")?))
+}
+
+/// The code of a source before its tests.
+fn production(text: &str) -> String {
+    let own = text.split("#[cfg(test)]").next().unwrap_or_default();
+    own.lines().map(code).collect::<Vec<_>>().join("\n")
+}
+
+/// A series that is renamed where it is made must not silence a rule, a chart or a column.
+#[test]
+fn names_of_series_have_one_home() {
+    let sources: Vec<(String, String)> = files(&["rs"])
+        .into_iter()
+        .filter(|(path, _)| path.contains("/src/") && !is_of_tests(path))
+        .map(|(path, text)| (path, production(&text)))
+        .collect();
+    let makes = |path: &str| {
+        path.starts_with("crates/db-") || path.starts_with("crates/monitor/") || path == SERIES[1]
+    };
+    let made: Vec<_> = sources.iter().filter(|(path, _)| makes(path)).collect();
+    let reads = |path: &str| !makes(path) && !path.starts_with("crates/types/");
+    let mut found = Vec::new();
+    let mut values = Vec::new();
+    for file in SERIES {
+        let text = &sources.iter().find(|(path, _)| path == file).expect("a file of names").1;
+        for (name, value) in text.lines().filter_map(text_constant) {
+            let uses = |text: &str| text.lines().filter(|line| has_word(line, name)).count();
+            // The constant itself, and the row of the table that makes it.
+            let is_made = made.iter().any(|(path, text)| uses(text) > usize::from(path == file));
+            let is_read = sources.iter().any(|(path, text)| reads(path) && uses(text) > 0);
+            if !is_made || !is_read {
+                found.push(format!("{file}: {name}: made: {is_made}, read: {is_read}"));
+            }
+            values.push(value);
+        }
+    }
+    assert!(values.len() > 30, "the constants are found");
+    // A value with a dot is no word of another kind. Queries of Grafana are looked at below.
+    let is_literal = |line: &str| {
+        let value = values.iter().find(|value| value.contains('.') && line.contains(&format!("\"{value}\"")));
+        value.map(|value| format!("{value} as a literal: name the constant"))
+    };
+    let elsewhere = ["crates/report/src/grafana/", "crates/bench/"];
+    let may = |path: &str| SERIES.contains(&path) || elsewhere.iter().any(|part| path.starts_with(part));
+    let literals: Vec<_> = sources.iter().filter(|(path, _)| !may(path)).cloned().collect();
+    found.extend(lines_with(&literals, |_, line| is_literal(line)));
+    // Queries of Grafana are texts, whose series are made under that name.
+    let queries = sources.iter().filter(|(path, _)| path.starts_with("crates/report/src/grafana/"));
+    for (path, text) in queries {
+        for series in text.split("series=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            let literal = format!("\"{series}\"");
+            if !values.contains(&series) && !made.iter().any(|(_, text)| text.contains(&literal)) {
+                found.push(format!("{path}: {series}: made by no monitor"));
+            }
+        }
+    }
+    none("names of series", &found);
 }
