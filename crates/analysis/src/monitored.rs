@@ -2,6 +2,7 @@
 
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_rundir::schema::{DatabaseUse, DiskUse, HostUse, Monitored, ProcessUse};
+use dyno_types::database_series::{CONNECTIONS, CPU_SYSTEM_S, CPU_USER_S, MEMORY_BYTES, OPERATIONS};
 
 /// Prefix of the names of nodes.
 const DATABASE: &str = "database";
@@ -14,8 +15,8 @@ const WORKER: &str = "worker";
 
 /// Metrics of a process.
 const OF_PROCESS: [&str; 9] = [
-    "cpu.user_s",
-    "cpu.system_s",
+    CPU_USER_S,
+    CPU_SYSTEM_S,
     "resident_bytes",
     "major_faults",
     "cgroup.throttled_s",
@@ -37,9 +38,7 @@ pub fn is_summarised(source: &str, name: &str) -> bool {
         }
         "monitor" => name == "cpu_s",
         source if source.starts_with(SERVER) || source.starts_with(WORKER) => OF_PROCESS.contains(&name),
-        source if source.starts_with(DATABASE) => {
-            ["operations", "connections", "memory_bytes"].contains(&name)
-        }
+        source if source.starts_with(DATABASE) => [OPERATIONS, CONNECTIONS, MEMORY_BYTES].contains(&name),
         _ => false,
     }
 }
@@ -135,7 +134,7 @@ impl PhaseWindow<'_> {
     }
 
     fn process_cpu(&self, source: &str) -> Option<f64> {
-        Some(self.rate(source, "cpu.user_s")? + self.rate(source, "cpu.system_s")?)
+        Some(self.rate(source, CPU_USER_S)? + self.rate(source, CPU_SYSTEM_S)?)
     }
 
     /// All processes whose names begin so, together.
@@ -155,14 +154,14 @@ impl PhaseWindow<'_> {
             throttled_share: rate("cgroup.throttled_s"),
             read_bytes_per_s: rate("io.read_bytes"),
             written_bytes_per_s: rate("io.written_bytes"),
-            in_pods: all_of.iter().any(|name| self.recording.find_series(name, "cpu.user_s").is_none()),
+            in_pods: all_of.iter().any(|name| self.recording.find_series(name, CPU_USER_S).is_none()),
         })
     }
 
     fn database(&self) -> Option<DatabaseUse> {
         let nodes = self.sources(DATABASE);
         let answered = |source: &&&str| {
-            ["operations", "connections"].iter().any(|name| {
+            [OPERATIONS, CONNECTIONS].iter().any(|name| {
                 let series = self.recording.find_series(source, name);
                 series.is_some_and(|s| match s.kind {
                     Kind::Counter => s.rate_between(self.from_ms, self.to_ms).is_some(),
@@ -173,9 +172,9 @@ impl PhaseWindow<'_> {
         let answering: Vec<&str> = nodes.iter().filter(answered).copied().collect();
         (!answering.is_empty()).then(|| DatabaseUse {
             nodes: answering.len(),
-            operations_per_s: all(&nodes, |node| self.rate(node, "operations")),
-            connections: all(&nodes, |node| self.max(node, "connections")),
-            memory_bytes: all(&nodes, |node| self.max(node, "memory_bytes")),
+            operations_per_s: all(&nodes, |node| self.rate(node, OPERATIONS)),
+            connections: all(&nodes, |node| self.max(node, CONNECTIONS)),
+            memory_bytes: all(&nodes, |node| self.max(node, MEMORY_BYTES)),
         })
     }
 }

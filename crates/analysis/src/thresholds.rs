@@ -5,6 +5,7 @@ use crate::estimate::{BLOCKS, Quantile, RatioEstimate, interval_of_greater};
 use crate::verdict::ResponseTime;
 use dyno_rundir::schema::{Claim, ConfidenceInterval, Latency, Metric, Phase, Threshold};
 use dyno_types::Outcome;
+use dyno_types::metric::CLEANUP;
 use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
 
 /// A threshold that cannot be understood.
@@ -154,7 +155,7 @@ impl Quantity {
     /// The metrics of a phase that are meant by a name. Closing connections is no operation of the workload.
     fn metrics<'a>(phase: &'a Phase, name: &'a str) -> impl Iterator<Item = &'a Metric> {
         phase.metrics.iter().filter(move |m| match name {
-            "all" => m.name != "CLEANUP",
+            "all" => m.name != CLEANUP,
             name => m.name.eq_ignore_ascii_case(name),
         })
     }

@@ -50,8 +50,7 @@ const SHOWN: usize = 200;
 /// Prints the first commands of each operation and of the load, quoted as `redis-cli` reads them.
 fn show_commands(args: &SampleArgs, text: &str) -> Result<Exit, Failure> {
     let folder = Path::new(&args.file).parent().unwrap_or(Path::new(""));
-    let read =
-        |name: &str| bounded::bytes_file(folder.join(name), IMPORT_BYTES).map_err(|error| error.to_string());
+    let read = |name: &str| Ok(bounded::bytes_file(folder.join(name), IMPORT_BYTES)?);
     let mix = Arc::new(dyno_config::template::parse_commands(text, &args.file, &read)?);
     let content = MixContent::new(&mix, &[]);
     let operations: usize = mix.operations.iter().map(|operation| operation.steps.len()).sum();

@@ -7,6 +7,11 @@ use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::secret;
 use dyno_frontend::{signals, terminal};
 use dyno_monitor::{Sample, SampleError, SeriesKind, Source};
+use dyno_types::database_series::{
+    CONNECTIONS, CONNECTIONS_BLOCKED, KEYSPACE_HITS, KEYSPACE_MISSES, MEMORY_BYTES, OPERATIONS,
+    RECEIVED_BYTES, SENT_BYTES,
+};
+use dyno_types::mongod::counters::{CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_LIMIT_BYTES, QUEUE_TOTAL};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +25,7 @@ const HEADER_EVERY: u64 = 20;
 const COMMANDS: usize = 3;
 
 /// MongoDB's operations, in mongostat's order, and the commands that are counted where operations are not.
-const OPERATIONS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 6] = [
     ("insert", "insert"),
     ("query", "find"),
     ("update", "update"),
@@ -73,7 +78,7 @@ impl CountsBetweenLooks<'_> {
     }
 
     fn hit_ratio(&self) -> Option<f64> {
-        let (hits, misses) = (self.rate("keyspace.hits")?, self.rate("keyspace.misses")?);
+        let (hits, misses) = (self.rate(KEYSPACE_HITS)?, self.rate(KEYSPACE_MISSES)?);
         (hits + misses > 0.0).then(|| hits / (hits + misses))
     }
 
@@ -84,7 +89,7 @@ impl CountsBetweenLooks<'_> {
             let command =
                 name.strip_prefix("command.").and_then(|n| n.strip_suffix(".calls")).filter(|_| !counted);
             let operation = name.strip_prefix("opcounters.");
-            let operation = operation.filter(|n| OPERATIONS.iter().any(|(o, _)| o == n));
+            let operation = operation.filter(|n| KINDS.iter().any(|(o, _)| o == n));
             Some((command.or(operation)?.to_owned(), self.rate(name)?))
         });
         let mut kinds: Vec<(String, f64)> = names.filter(|(_, rate)| *rate > 0.0).collect();
@@ -101,12 +106,12 @@ impl CountsBetweenLooks<'_> {
                 object.insert(name.into(), json!(value));
             }
         };
-        put("operations_per_s", self.rate("operations"));
+        put("operations_per_s", self.rate(OPERATIONS));
         put("hit_ratio", self.hit_ratio());
-        put("connections", self.now.gauge("connections"));
-        put("memory_bytes", self.now.gauge("memory_bytes"));
-        put("network_received_bytes_per_s", self.rate("network.received_bytes"));
-        put("network_sent_bytes_per_s", self.rate("network.sent_bytes"));
+        put("connections", self.now.gauge(CONNECTIONS));
+        put("memory_bytes", self.now.gauge(MEMORY_BYTES));
+        put("network_received_bytes_per_s", self.rate(RECEIVED_BYTES));
+        put("network_sent_bytes_per_s", self.rate(SENT_BYTES));
         let kinds = self.kinds().into_iter().map(|(name, rate)| (name, json!(rate))).collect();
         object.insert("by_kind".into(), Value::Object(kinds));
         Value::Object(object)
@@ -133,7 +138,7 @@ fn bytes(value: Option<f64>) -> String {
 fn header(mongo: bool) -> String {
     if mongo {
         let mut line = String::new();
-        for (name, _) in OPERATIONS {
+        for (name, _) in KINDS {
             let _ = write!(line, "{name:>9}");
         }
         line + "   conn active queue  memory     in/s    out/s  dirty   used\n"
@@ -148,12 +153,11 @@ fn percent(share: Option<f64>) -> String {
 
 fn line(step: &CountsBetweenLooks<'_>, mongo: bool) -> String {
     let mut line = String::new();
-    let (now, network) =
-        (step.now, ["network.received_bytes", "network.sent_bytes"].map(|n| bytes(step.rate(n))));
-    let connections = count(now.gauge("connections"));
-    let memory = bytes(now.gauge("memory_bytes"));
+    let (now, network) = (step.now, [RECEIVED_BYTES, SENT_BYTES].map(|n| bytes(step.rate(n))));
+    let connections = count(now.gauge(CONNECTIONS));
+    let memory = bytes(now.gauge(MEMORY_BYTES));
     if mongo {
-        for (name, command) in OPERATIONS {
+        for (name, command) in KINDS {
             let counted = step.rate(&format!("opcounters.{name}"));
             let rate = counted.or_else(|| step.rate(&format!("command.{command}.calls")));
             let _ = write!(line, "{:>9}", count(rate));
@@ -161,16 +165,16 @@ fn line(step: &CountsBetweenLooks<'_>, mongo: bool) -> String {
         // Its total has the server's own threads in.
         let active = now.gauge("active.readers").zip(now.gauge("active.writers")).map(|(r, w)| r + w);
         let of_cache =
-            |name: &str| Some(now.gauge(name)? / now.gauge("cache.limit_bytes").filter(|l| *l > 0.0)?);
+            |name: &str| Some(now.gauge(name)? / now.gauge(CACHE_LIMIT_BYTES).filter(|l| *l > 0.0)?);
         let _ = writeln!(
             line,
             "{connections:>7}{:>7}{:>6}{memory:>8}{:>9}{:>9}{:>7}{:>7}",
             count(active),
-            count(now.gauge("queue.total")),
+            count(now.gauge(QUEUE_TOTAL)),
             network[0],
             network[1],
-            percent(of_cache("cache.dirty_bytes")),
-            percent(of_cache("cache.bytes")),
+            percent(of_cache(CACHE_DIRTY_BYTES)),
+            percent(of_cache(CACHE_BYTES)),
         );
     } else {
         let busiest = step.kinds().into_iter().take(COMMANDS);
@@ -179,9 +183,9 @@ fn line(step: &CountsBetweenLooks<'_>, mongo: bool) -> String {
         let _ = writeln!(
             line,
             "{:>9}{:>7}{connections:>8}{:>8}{memory:>9}{:>9}{:>9}  {}",
-            count(step.rate("operations")),
+            count(step.rate(OPERATIONS)),
             percent(step.hit_ratio()),
-            count(now.gauge("connections_blocked")),
+            count(now.gauge(CONNECTIONS_BLOCKED)),
             network[0],
             network[1],
             busiest.join(" "),

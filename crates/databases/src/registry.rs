@@ -10,6 +10,7 @@ use dyno_db_mongodb as mongodb;
 use dyno_db_redis as redis;
 use dyno_types::secret::{mask_value, remember_value};
 use dyno_types::{RefusalCode, Refused};
+use std::collections::BTreeMap;
 
 /// The databases, in the order of help and errors.
 pub static ALL: [&dyn Database; 13] = [
@@ -51,6 +52,11 @@ pub fn servers_in_words() -> String {
     let mut forms: Vec<String> = servers.map(|one| format!("{}://...", one.name)).collect();
     let last = forms.pop().unwrap_or_default();
     format!("{} or {last}", forms.join(", "))
+}
+
+/// Parts of a target that did not answer, by the facts that a process elsewhere has of it.
+pub fn describe_missing(facts: &BTreeMap<String, String>) -> Option<String> {
+    ALL.iter().find_map(|database| database.describe_missing(facts))
 }
 
 /// Reads the URI of a target.

@@ -86,7 +86,7 @@ pub fn open_with_sink(
             "{}: it has no documents and cannot do {:?}; sqlite: and redb: can",
             kind.scheme, shape.name
         );
-        return Err(Refused::new(RefusalCode::Unsupported, "", why));
+        return Err(Refused::new(RefusalCode::Unsupported, "workload", why));
     }
     let given = options::GivenOptions::check(&uri, kind.options)?;
     match kind.scheme {

@@ -23,7 +23,7 @@ impl StoreUri {
     /// path is written `%3F`, a `%` is written `%25`.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let bad = |why: &str| {
-            Refused::new(RefusalCode::BadValue, "", format!("{text:?} is not a store's URI: {why}"))
+            Refused::new(RefusalCode::BadValue, "target", format!("{text:?} is not a store's URI: {why}"))
         };
         let (scheme, rest) = text
             .split_once(':')
@@ -58,7 +58,7 @@ impl StoreUri {
         match self.path.as_os_str().is_empty() {
             true => Err(Refused::new(
                 RefusalCode::Missing,
-                "",
+                "target",
                 format!("{scheme}: no path given; expected {scheme}:PATH?name=value"),
             )),
             false => Ok(()),

@@ -23,7 +23,7 @@ impl OpenMemcached {
 }
 
 fn refused(text: String) -> RunError {
-    Refused::new(RefusalCode::Unsupported, "", text).into()
+    Refused::new(RefusalCode::Unsupported, "workload.commands", text).into()
 }
 
 impl MemcachedCommands<'_> {

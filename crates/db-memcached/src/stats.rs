@@ -2,24 +2,29 @@
 
 use dyno_monitor::Sample;
 use dyno_monitor::SeriesKind::{self, Counter, Gauge};
+use dyno_types::database_series::{
+    CONNECTIONS, CONNECTIONS_ACCEPTED, CONNECTIONS_REJECTED, CPU_SYSTEM_S, CPU_USER_S, KEYSPACE_EVICTED,
+    KEYSPACE_HITS, KEYSPACE_MISSES, MEMORY_BYTES, MEMORY_LIMIT_BYTES, OPERATIONS, RECEIVED_BYTES, SENT_BYTES,
+    UPTIME_S,
+};
 
 /// Names of `stats`, their kind, our names where they lack a unit or are those of every database.
 const KNOWN: [(&str, SeriesKind, &str); 43] = [
-    ("curr_connections", Gauge, "connections"),
-    ("bytes", Gauge, "memory_bytes"),
-    ("bytes_read", Counter, "network.received_bytes"),
-    ("bytes_written", Counter, "network.sent_bytes"),
-    ("total_connections", Counter, "connections_accepted"),
-    ("rejected_connections", Counter, "connections_rejected"),
+    ("curr_connections", Gauge, CONNECTIONS),
+    ("bytes", Gauge, MEMORY_BYTES),
+    ("bytes_read", Counter, RECEIVED_BYTES),
+    ("bytes_written", Counter, SENT_BYTES),
+    ("total_connections", Counter, CONNECTIONS_ACCEPTED),
+    ("rejected_connections", Counter, CONNECTIONS_REJECTED),
     ("listen_disabled_num", Counter, "connections_paused"),
     ("conn_yields", Counter, "connections_yielded"),
     ("max_connections", Gauge, "connections_limit"),
     ("auth_cmds", Counter, "logins"),
     ("auth_errors", Counter, "logins_refused"),
-    ("get_hits", Counter, "keyspace.hits"),
-    ("get_misses", Counter, "keyspace.misses"),
+    ("get_hits", Counter, KEYSPACE_HITS),
+    ("get_misses", Counter, KEYSPACE_MISSES),
     ("get_expired", Counter, "keyspace.misses_expired"),
-    ("evictions", Counter, "keyspace.evicted"),
+    ("evictions", Counter, KEYSPACE_EVICTED),
     ("evicted_unfetched", Counter, "keyspace.evicted_unread"),
     ("expired_unfetched", Counter, "keyspace.expired_unread"),
     ("reclaimed", Counter, "keyspace.reclaimed"),
@@ -30,7 +35,7 @@ const KNOWN: [(&str, SeriesKind, &str); 43] = [
     ("cas_badval", Counter, "cas.conflicts"),
     ("store_too_large", Counter, "store.too_large"),
     ("store_no_memory", Counter, "store.no_memory"),
-    ("limit_maxbytes", Gauge, "memory.limit_bytes"),
+    ("limit_maxbytes", Gauge, MEMORY_LIMIT_BYTES),
     ("hash_bytes", Gauge, "memory.hash_table_bytes"),
     ("read_buf_bytes", Gauge, "memory.read_buffers_bytes"),
     ("response_obj_bytes", Gauge, "memory.responses_bytes"),
@@ -44,10 +49,10 @@ const KNOWN: [(&str, SeriesKind, &str); 43] = [
     ("moves_to_warm", Counter, "lru.moved_to_warm"),
     ("moves_within_lru", Counter, "lru.moved_within"),
     ("direct_reclaims", Counter, "lru.direct_reclaims"),
-    ("rusage_user", Counter, "cpu.user_s"),
-    ("rusage_system", Counter, "cpu.system_s"),
+    ("rusage_user", Counter, CPU_USER_S),
+    ("rusage_system", Counter, CPU_SYSTEM_S),
     ("threads", Gauge, "threads"),
-    ("uptime", Gauge, "uptime_s"),
+    ("uptime", Gauge, UPTIME_S),
 ];
 
 /// Commands by kind: our name, and the counters whose sum they are. A `cas` is counted as a `set` as well.
@@ -83,7 +88,7 @@ pub fn read(text: &str, into: &mut Sample) {
         }
     }
     if let Some(all) = calls.into_iter().flatten().reduce(|a, b| a + b) {
-        into.add_counter("operations", all);
+        into.add_counter(OPERATIONS, all);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::command_error::CommandError;
 use crate::line::MongoLine;
 use crate::official::OfficialDeployment;
 use crate::protocol::{Deployment, MongoOptions};
+use dyno_db::collections::FiguresByCollection;
 use dyno_engine::net::TlsConfig;
 use dyno_types::Endpoint;
 use dyno_types::bson::{self, kind};
@@ -353,7 +354,7 @@ impl MongoAdmin {
 
     /// Figures that the server reports of each collection (`collStats`): name, figure, value. Figures that it does not report are
     /// left out.
-    pub fn collection_stats(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
+    pub fn collection_stats(&self) -> FiguresByCollection {
         let listed = self.run(&|out| {
             bson::put_int32(out, "listCollections", 1);
             bson::put_boolean(out, "nameOnly", true);

@@ -76,7 +76,7 @@ impl From<CommandError> for Refused {
     fn from(error: CommandError) -> Self {
         match error {
             CommandError::Options(refused) => refused,
-            other => Refused::new(RefusalCode::Unsupported, "", other.to_string()),
+            other => Refused::new(RefusalCode::Unsupported, "target", other.to_string()),
         }
     }
 }

@@ -48,7 +48,7 @@ impl OfficialTarget {
         let opened = Official::open(&self.0);
         let official = opened.map_err(|failure| match failure.outcome {
             Outcome::BadRequest => {
-                TargetError::Refused(Refused::new(RefusalCode::BadValue, "", failure.words))
+                TargetError::Refused(Refused::new(RefusalCode::BadValue, "target", failure.words))
             }
             _ => TargetError::Unreachable(format!("{}: {}", self.redacted(), failure.words)),
         })?;

@@ -102,7 +102,7 @@ const ROUTERS_DOWN: &str = "routers_down";
 const MEMBERS_DOWN: &str = "members_down";
 
 /// What of a deployment did not answer before the run, and why: the run is carried out by the others.
-pub fn describe_missing(facts: &BTreeMap<String, String>) -> Option<String> {
+pub(crate) fn describe_missing(facts: &BTreeMap<String, String>) -> Option<String> {
     [ROUTERS_DOWN, MEMBERS_DOWN].iter().find_map(|name| facts.get(*name)).cloned()
 }
 

@@ -44,7 +44,7 @@ const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
 fn configure(spec: &ServerSpec, node: &ServerNode, version: &str) -> Result<LaunchConfig, LocalError> {
     refuse_reserved(spec, &RESERVED)?;
     if let Some(absence) = spec.kind.server_rules().absences(spec, version).into_iter().next() {
-        return Err(LocalError::refuse("", absence.to_string()));
+        return Err(LocalError::refuse("server.kind", absence.to_string()));
     }
     if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
         return beside(spec, node, part);

@@ -4,6 +4,10 @@
 use dyno_monitor::Sample;
 use dyno_monitor::SeriesKind::{self, Counter, Gauge};
 use dyno_types::bson::{self, Element};
+use dyno_types::database_series::{
+    CONNECTIONS, CONNECTIONS_ACCEPTED, CONNECTIONS_REJECTED, MEMORY_BYTES, OPERATIONS, RECEIVED_BYTES,
+    SENT_BYTES, UPTIME_S,
+};
 use dyno_types::mongod::counters::{
     CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, FIGURES,
     FLOW_CONTROL_WAITED_US, JOURNAL_SYNC_US, SCANNED_DOCUMENTS, StatusFigure, TICKETS,
@@ -25,16 +29,16 @@ const NAMED: [(&str, SeriesKind); 8] = [
 const KNOWN: [(&str, &str, SeriesKind, f64); 31] = [
     ("opcounters", "opcounters", Counter, 1.0),
     ("opcountersRepl", "opcounters_replicated", Counter, 1.0),
-    ("connections.current", "connections", Gauge, 1.0),
+    ("connections.current", CONNECTIONS, Gauge, 1.0),
     ("connections.available", "connections_available", Gauge, 1.0),
     ("connections.active", "connections_active", Gauge, 1.0),
-    ("connections.totalCreated", "connections_accepted", Counter, 1.0),
-    ("connections.rejected", "connections_rejected", Counter, 1.0),
-    ("mem.resident", "memory_bytes", Gauge, 1_048_576.0),
+    ("connections.totalCreated", CONNECTIONS_ACCEPTED, Counter, 1.0),
+    ("connections.rejected", CONNECTIONS_REJECTED, Counter, 1.0),
+    ("mem.resident", MEMORY_BYTES, Gauge, 1_048_576.0),
     ("mem.virtual", "memory.virtual_bytes", Gauge, 1_048_576.0),
     ("extra_info.page_faults", "memory.faults", Counter, 1.0),
-    ("network.bytesIn", "network.received_bytes", Counter, 1.0),
-    ("network.bytesOut", "network.sent_bytes", Counter, 1.0),
+    ("network.bytesIn", RECEIVED_BYTES, Counter, 1.0),
+    ("network.bytesOut", SENT_BYTES, Counter, 1.0),
     ("network.numRequests", "network.requests", Counter, 1.0),
     ("network.numSlowDNSOperations", "network.slow_dns", Counter, 1.0),
     ("globalLock.currentQueue", "queue", Gauge, 1.0),
@@ -53,7 +57,7 @@ const KNOWN: [(&str, &str, SeriesKind, f64); 31] = [
     ("flowControl.isLagged", "flow_control.lagged", Gauge, 1.0),
     ("wiredTiger.log.log bytes written", "journal.written_bytes", Counter, 1.0),
     ("wiredTiger.log.log sync operations", "journal.syncs", Counter, 1.0),
-    ("uptime", "uptime_s", Gauge, 1.0),
+    ("uptime", UPTIME_S, Gauge, 1.0),
 ];
 
 /// Entries of `wiredTiger.cache` and our names.
@@ -69,14 +73,14 @@ const CACHE: [(&str, &str, SeriesKind); 8] = [
 ];
 
 /// Operations of clients; commands include the run's own greeting and this monitor's questions.
-const OPERATIONS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
+const COUNTED_OPERATIONS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
 
 /// Depth of documents below a path that are taken.
 const DEPTH: usize = 4;
 
 /// Adds what the document says; what it lacks is absent.
 pub fn read(status: &[u8], into: &mut Sample) {
-    let counts: Vec<f64> = OPERATIONS
+    let counts: Vec<f64> = COUNTED_OPERATIONS
         .iter()
         .filter_map(|name| {
             bson::find_element(bson::find_element(status, "opcounters")?.as_document()?, name)?.as_f64()
@@ -86,7 +90,7 @@ pub fn read(status: &[u8], into: &mut Sample) {
     // Servers that only speak the protocol may count commands alone.
     let operations = if counts.is_empty() { commands } else { Some(counts.iter().sum()) };
     if let Some(operations) = operations {
-        into.add_counter("operations", operations);
+        into.add_counter(OPERATIONS, operations);
     }
     for figure in &FIGURES {
         take_named(status, figure, into);

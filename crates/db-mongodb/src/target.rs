@@ -2,11 +2,11 @@
 
 use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
-use crate::official::{OfficialDeployment, OfficialTarget};
+use crate::official::{NO_BATCHES, OfficialDeployment, OfficialTarget};
 use crate::probe::{ask_first, describe_missing, probe_seeds};
 use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions, ReadPreference};
 use crate::{copies, dns, monitors};
-use dyno_db::collections::Collections;
+use dyno_db::collections::{CollectionStats, Collections, FiguresByCollection};
 use dyno_db::probe::Stop;
 use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
@@ -46,6 +46,10 @@ impl Database for MongoDb {
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(open_options(MongoOptions::from_uri(uri)?))
+    }
+
+    fn describe_missing(&self, facts: &BTreeMap<String, String>) -> Option<String> {
+        describe_missing(facts)
     }
 
     fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
@@ -203,7 +207,7 @@ impl OpenTarget for OpenMongo {
         if let (Some(_), None, false) = (transaction, self.facts.get("replica_set"), self.facts.is_router()) {
             let why =
                 "transactions of several documents need a replica set or a router; this is a single server";
-            return Err(Refused::new(RefusalCode::Unsupported, "", why));
+            return Err(Refused::new(RefusalCode::Unsupported, "target", why));
         }
         MongoDriver::new(self.options.clone(), content.clone(), self.deployment.clone()).map(drop)
     }
@@ -253,7 +257,7 @@ impl OpenTarget for OpenMongo {
     fn check_replay(&self, numbered: u64) -> Result<Vec<String>, Refused> {
         if self.facts.is_router() && self.deployment.readable_servers().len() > 1 {
             let why = "a replay goes to one router, where its cursors are: name one of them in the URI";
-            return Err(Refused::new(RefusalCode::Unsupported, "", why));
+            return Err(Refused::new(RefusalCode::Unsupported, "target", why));
         }
         let mut notes = Vec::new();
         let options = &self.options;
@@ -285,6 +289,10 @@ impl OpenTarget for OpenMongo {
     }
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
+        Some(Box::new(self.admin()))
+    }
+
+    fn collection_stats(&self) -> Option<Box<dyn CollectionStats>> {
         Some(Box::new(self.admin()))
     }
 }
@@ -351,8 +359,22 @@ impl OpenTarget for OpenOfficial {
         vec![monitors::official_source(&name(None), MongoAdmin::official(&self.0))]
     }
 
+    fn why_no_batches(&self) -> Option<&'static str> {
+        Some(NO_BATCHES)
+    }
+
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         Some(Box::new(MongoAdmin::official(&self.0)))
+    }
+
+    fn collection_stats(&self) -> Option<Box<dyn CollectionStats>> {
+        Some(Box::new(MongoAdmin::official(&self.0)))
+    }
+}
+
+impl CollectionStats for MongoAdmin {
+    fn read_stats(&self) -> FiguresByCollection {
+        MongoAdmin::collection_stats(self)
     }
 }
 

@@ -224,7 +224,7 @@ fn turns_connection(words: &Words) -> bool {
 }
 
 fn refused(text: String) -> RunError {
-    Refused::new(RefusalCode::Unsupported, "", text).into()
+    Refused::new(RefusalCode::Unsupported, "workload.commands", text).into()
 }
 
 impl OpenRedis {

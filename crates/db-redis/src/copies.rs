@@ -48,7 +48,11 @@ impl RedisSet {
             ));
         }
         let [Address::Tcp(host, port)] = options.addresses.as_slice() else {
-            return Err(Refused::new(RefusalCode::BadValue, "", "expected one host and port: the primary"));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                "target",
+                "expected one host and port: the primary",
+            ));
         };
         let found = (host.as_str(), *port).to_socket_addrs();
         let mut found = found.map_err(|e| {

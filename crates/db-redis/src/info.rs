@@ -2,33 +2,40 @@
 
 use dyno_monitor::Sample;
 use dyno_monitor::SeriesKind::{self, Counter, Gauge};
+use dyno_types::database_series::{
+    AOF_DELAYED_SYNCS, AOF_REWRITING, CONNECTIONS, CONNECTIONS_ACCEPTED, CONNECTIONS_BLOCKED,
+    CONNECTIONS_REJECTED, CPU_SYSTEM_S, CPU_USER_S, KEYSPACE_EVICTED, KEYSPACE_EXPIRED, KEYSPACE_HITS,
+    KEYSPACE_MISSES, MEMORY_BYTES, MEMORY_LIMIT_BYTES, MEMORY_RESIDENT_BYTES, OPERATIONS, RDB_SAVING,
+    RECEIVED_BYTES, REPLICATION_LAG_BYTES, REPLICATION_LAG_RECORDS, REPLICATION_PARTIAL_SYNCS,
+    REPLICATION_REPLICAS, SENT_BYTES, UPTIME_S,
+};
 
 /// Names of INFO, their kind, our names where they lack a unit or are those of every database.
 const KNOWN: [(&str, SeriesKind, &str); 48] = [
-    ("total_commands_processed", Counter, "operations"),
-    ("connected_clients", Gauge, "connections"),
-    ("used_memory", Gauge, "memory_bytes"),
-    ("total_net_input_bytes", Counter, "network.received_bytes"),
-    ("total_net_output_bytes", Counter, "network.sent_bytes"),
-    ("total_connections_received", Counter, "connections_accepted"),
-    ("rejected_connections", Counter, "connections_rejected"),
-    ("blocked_clients", Gauge, "connections_blocked"),
+    ("total_commands_processed", Counter, OPERATIONS),
+    ("connected_clients", Gauge, CONNECTIONS),
+    ("used_memory", Gauge, MEMORY_BYTES),
+    ("total_net_input_bytes", Counter, RECEIVED_BYTES),
+    ("total_net_output_bytes", Counter, SENT_BYTES),
+    ("total_connections_received", Counter, CONNECTIONS_ACCEPTED),
+    ("rejected_connections", Counter, CONNECTIONS_REJECTED),
+    ("blocked_clients", Gauge, CONNECTIONS_BLOCKED),
     ("evicted_clients", Counter, "connections_evicted"),
     ("client_recent_max_output_buffer", Gauge, "output_buffer_max_bytes"),
-    ("keyspace_hits", Counter, "keyspace.hits"),
-    ("keyspace_misses", Counter, "keyspace.misses"),
-    ("expired_keys", Counter, "keyspace.expired"),
-    ("evicted_keys", Counter, "keyspace.evicted"),
-    ("used_memory_rss", Gauge, "memory.resident_bytes"),
+    ("keyspace_hits", Counter, KEYSPACE_HITS),
+    ("keyspace_misses", Counter, KEYSPACE_MISSES),
+    ("expired_keys", Counter, KEYSPACE_EXPIRED),
+    ("evicted_keys", Counter, KEYSPACE_EVICTED),
+    ("used_memory_rss", Gauge, MEMORY_RESIDENT_BYTES),
     ("used_memory_peak", Gauge, "memory.peak_bytes"),
     ("used_memory_dataset", Gauge, "memory.dataset_bytes"),
-    ("maxmemory", Gauge, "memory.limit_bytes"),
+    ("maxmemory", Gauge, MEMORY_LIMIT_BYTES),
     ("mem_fragmentation_ratio", Gauge, "memory.fragmentation_ratio"),
     ("allocator_active", Gauge, "memory.allocator_active_bytes"),
     ("lazyfree_pending_objects", Gauge, "memory.lazyfree_pending"),
     ("active_defrag_running", Gauge, "memory.defrag_running"),
-    ("used_cpu_sys", Counter, "cpu.system_s"),
-    ("used_cpu_user", Counter, "cpu.user_s"),
+    ("used_cpu_sys", Counter, CPU_SYSTEM_S),
+    ("used_cpu_user", Counter, CPU_USER_S),
     ("used_cpu_sys_children", Counter, "cpu.children_system_s"),
     ("used_cpu_user_children", Counter, "cpu.children_user_s"),
     ("used_cpu_sys_main_thread", Counter, "cpu.main_thread_system_s"),
@@ -39,20 +46,20 @@ const KNOWN: [(&str, SeriesKind, &str); 48] = [
     ("io_threaded_writes_processed", Counter, "socket.threaded_writes"),
     ("total_error_replies", Counter, "error_replies"),
     ("rdb_changes_since_last_save", Gauge, "rdb.changes"),
-    ("rdb_bgsave_in_progress", Gauge, "rdb.saving"),
+    ("rdb_bgsave_in_progress", Gauge, RDB_SAVING),
     ("rdb_last_bgsave_time_sec", Gauge, "rdb.last_save_s"),
     ("latest_fork_usec", Gauge, "fork.last_us"),
     ("total_forks", Counter, "fork.count"),
-    ("aof_rewrite_in_progress", Gauge, "aof.rewriting"),
+    ("aof_rewrite_in_progress", Gauge, AOF_REWRITING),
     ("aof_current_size", Gauge, "aof.size_bytes"),
-    ("aof_delayed_fsync", Counter, "aof.delayed_syncs"),
+    ("aof_delayed_fsync", Counter, AOF_DELAYED_SYNCS),
     ("aof_pending_bio_fsync", Gauge, "aof.pending_syncs"),
     ("master_repl_offset", Counter, "replication.offset_bytes"),
-    ("connected_slaves", Gauge, "replication.replicas"),
+    ("connected_slaves", Gauge, REPLICATION_REPLICAS),
     ("sync_full", Counter, "replication.full_syncs"),
-    ("sync_partial_ok", Counter, "replication.partial_syncs"),
+    ("sync_partial_ok", Counter, REPLICATION_PARTIAL_SYNCS),
     ("loading", Gauge, "loading"),
-    ("uptime_in_seconds", Gauge, "uptime_s"),
+    ("uptime_in_seconds", Gauge, UPTIME_S),
 ];
 
 /// Adds what the text says. Names that are not known, and values that are no numbers, are left out.
@@ -95,8 +102,8 @@ fn lag(text: &str, into: &mut Sample) {
     let least = |part: &str| replicas.iter().filter_map(|one| part_of(one, part)).reduce(f64::min);
     let most = |part: &str| replicas.iter().filter_map(|one| part_of(one, part)).reduce(f64::max);
     match (least("offset"), into.get("replication.offset_bytes"), most("lag")) {
-        (Some(offset), Some(own), _) => into.add_gauge("replication.lag_bytes", (own - offset).max(0.0)),
-        (None, _, Some(records)) => into.add_gauge("replication.lag_records", records),
+        (Some(offset), Some(own), _) => into.add_gauge(REPLICATION_LAG_BYTES, (own - offset).max(0.0)),
+        (None, _, Some(records)) => into.add_gauge(REPLICATION_LAG_RECORDS, records),
         _ => {}
     }
 }

@@ -158,7 +158,7 @@ impl ProbeFailure {
     pub fn into_target_error(self, endpoint: &Endpoint) -> TargetError {
         match self {
             ProbeFailure::Own(limit) => {
-                TargetError::Refused(Refused::new(RefusalCode::Limit, "", limit.to_string()))
+                TargetError::Refused(Refused::new(RefusalCode::Limit, "target", limit.to_string()))
             }
             other => TargetError::Unreachable(other.at_endpoint(endpoint).to_string()),
         }

@@ -1,6 +1,6 @@
 //! Interface of a database to the rest of dyno: [`Database`], [`Target`], [`OpenTarget`].
 
-use crate::collections::Collections;
+use crate::collections::{CollectionStats, Collections};
 use crate::command_target::CommandTarget;
 use crate::probe::Stop;
 use crate::target_error::TargetError;
@@ -84,6 +84,12 @@ pub trait Database: Sync {
 
     /// Reads a URI for the database's official driver; `None` where dyno knows no such driver.
     fn parse_official(&self, _uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
+        None
+    }
+
+    /// Parts of a target that did not answer, by the facts that [`OpenTarget::facts`] gave in another process; as
+    /// [`OpenTarget::missing`] says it here.
+    fn describe_missing(&self, _facts: &BTreeMap<String, String>) -> Option<String> {
         None
     }
 }
@@ -285,8 +291,18 @@ pub trait OpenTarget: Any + Send + Sync {
         None
     }
 
+    /// Why inserts of records go out one by one where [`TargetInfo::batches`] would be expected; nothing where they do not.
+    fn why_no_batches(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The target's collections of documents, where it keeps documents.
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
+        None
+    }
+
+    /// Reads what the server says of its collections, where it says something.
+    fn collection_stats(&self) -> Option<Box<dyn CollectionStats>> {
         None
     }
 }

@@ -69,7 +69,7 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Refused> {
     match getrlimit(Resource::Nofile).current {
         Some(most) if connections as u64 + open > most => Err(Refused::new(
             RefusalCode::Limit,
-            "",
+            "users",
             format!(
                 "{}: this process may open {most} files (`ulimit -Hn`) and has {open}: allow more, such as \
              `ulimit -n {wanted}`, or ask for fewer connections",

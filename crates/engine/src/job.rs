@@ -206,7 +206,7 @@ impl Job {
         // A recording has its own end.
         if !ends && self.pacing != Pacing::Recorded {
             let text = "a run needs an end: a number of operations or a duration";
-            return Err(Refused::new(RefusalCode::Missing, "", text));
+            return Err(Refused::new(RefusalCode::Missing, "operations", text));
         }
         if let (Pacing::Open { profile, .. }, Some(operations), None) =
             (&self.pacing, self.end.operations, self.end.duration_ns)
@@ -247,17 +247,17 @@ impl Job {
         if let Some(late) = self.late {
             if late.step == 0 || late.of == 0 || late.every_ns == 0 {
                 return refuse(
-                    "",
+                    "users",
                     "users that begin later: expected steps of one user and one nanosecond at least",
                 );
             }
             if self.warmup_ns > 0 || !matches!(self.pacing, Pacing::Closed { .. }) {
                 let text = "users that begin later: only in a closed loop without a warm-up";
-                return Err(Refused::new(RefusalCode::Conflict, "", text));
+                return Err(Refused::new(RefusalCode::Conflict, "users", text));
             }
         }
         if self.reconnect_every == Some(0) {
-            return refuse("", "connections made anew after 0 requests: expected 1 or more");
+            return refuse("users", "connections made anew after 0 requests: expected 1 or more");
         }
         if self.cores.is_empty() || self.cores.len() > THREADS {
             let text = format!("{} load threads: expected 1 to {THREADS}", self.cores.len());

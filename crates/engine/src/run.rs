@@ -70,14 +70,14 @@ pub fn run_blocking(
     if job.reconnect_every.is_some() || job.late.is_some() {
         return Err(Refused::new(
             RefusalCode::Unsupported,
-            "",
+            "users",
             "an embedded store has no connections that are made while a load runs",
         )
         .into());
     }
     if job.pacing == Pacing::Recorded {
         let words = "an embedded store has no connections that a recording could be replayed on";
-        return Err(Refused::new(RefusalCode::Unsupported, "", words).into());
+        return Err(Refused::new(RefusalCode::Unsupported, "workload.recording", words).into());
     }
     thread_per_user::run(RunState::new(job, control), store, on_second)
 }

@@ -25,7 +25,7 @@ use dyno_hosts::servers::launch::Confinement;
 use dyno_localhost::error::LocalError;
 use dyno_rundir::log as run_log;
 use dyno_rundir::schema::Summary;
-use dyno_session::collection_stats::CollectionStats;
+use dyno_session::collection_stats::WatchedCollections;
 use dyno_session::conductor::Conductor;
 use dyno_session::cores::cores_left;
 use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
@@ -100,7 +100,7 @@ impl<'a> RunContext<'a> {
         let pool = WorkerPool::start(specs, &self.run.control).map_err(|error| self.with_cause(error.into()));
         let mut pool = pool?;
         pool.taking_part = [true, false].map(|loads| spec.taking_part(loads, of));
-        pool.collection_stats = CollectionStats::of_targets(self.with_collections(spec)?);
+        pool.collection_stats = WatchedCollections::of_targets(self.with_collections(spec)?);
         let prepared =
             pool.prepare_targets(&self.run.control).map_err(|error| self.with_cause(error.into()))?;
         self.pool = Some(pool);

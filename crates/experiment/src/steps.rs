@@ -22,7 +22,7 @@ use dyno_session::parts;
 use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::secret::mask_value;
-use dyno_types::{RefusalCode, Refused};
+use dyno_types::{Outcome, RefusalCode, Refused};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -122,13 +122,7 @@ impl OneRun<'_> {
         }
         let failed = ended.totals.count_failed();
         if failed > 0 && !self.control.is_stopping() {
-            let first = ended.phase.errors.values().next().cloned().unwrap_or_default();
-            // MongoDB's code of a key that is there already, by itself or behind its name.
-            let head = first.split(": ").next().unwrap_or_default();
-            let again = head == "11000" || head.ends_with("(11000)");
-            let hint = "; the target holds records of this load already: drop them first, and it loads anew";
-            let hint = if again { hint } else { "" };
-            return Err(Failed::other(format!("{failed} inserts of the load failed: {first}{hint}")));
+            return Err(Failed::other(describe_failed_load(failed, &ended.finished.errors)));
         }
         hooks::run(
             "after_load",
@@ -207,6 +201,19 @@ impl OneRun<'_> {
     }
 }
 
+/// What a load whose inserts failed says: the error that keys which are there already met with, or else the first by the name
+/// of its outcome. The outcome decides, because each driver knows its server's codes.
+fn describe_failed_load(failed: u64, errors: &[(Outcome, String)]) -> String {
+    let duplicate = errors.iter().find(|(outcome, _)| *outcome == Outcome::Duplicate);
+    let first = duplicate.or_else(|| errors.iter().min_by_key(|(outcome, _)| outcome.name()));
+    let error = first.map_or("", |(_, error)| error);
+    let hint = match duplicate {
+        Some(_) => "; the target holds records of this load already: drop them first, and it loads anew",
+        None => "",
+    };
+    format!("{failed} inserts of the load failed: {error}{hint}")
+}
+
 /// The job of all pairs together, as reports see it.
 fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
     let operations = job.end.operations.map(|n| n * pairs as u64);
@@ -239,4 +246,23 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
         Ok(condition)
     };
     all.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_that_are_there_already_advise_to_drop_them() {
+        let hint = "; the target holds records of this load already: drop them first, and it loads anew";
+        let timed_out = (Outcome::TimedOut, "no reply within 10 s".to_owned());
+        let duplicate = (Outcome::Duplicate, "UNIQUE constraint failed: usertable.ycsb_key".to_owned());
+        let described = describe_failed_load(7, &[timed_out.clone(), duplicate.clone()]);
+        assert_eq!(described, format!("7 inserts of the load failed: {}{hint}", duplicate.1));
+        // A text that speaks of the code without being of it.
+        let server = (Outcome::ServerError, "11000: of another kind".to_owned());
+        let described = describe_failed_load(2, &[timed_out, server]);
+        assert_eq!(described, "2 inserts of the load failed: 11000: of another kind");
+        assert_eq!(describe_failed_load(1, &[]), "1 inserts of the load failed: ");
+    }
 }

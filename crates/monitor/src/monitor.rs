@@ -40,13 +40,6 @@ pub struct Cost {
     pub wall_s: f64,
 }
 
-impl Cost {
-    /// Share of one core.
-    pub fn core_share(&self) -> f64 {
-        if self.wall_s > 0.0 { self.cpu_s / self.wall_s } else { 0.0 }
-    }
-}
-
 /// Command to a thread.
 enum MonitorCommand {
     /// Takes a further sample at this Unix time, and tells the caller that waits for it.

@@ -4,6 +4,7 @@ use crate::cgroup::Cgroup;
 use crate::cpu::TICKS;
 use crate::roots::{Roots, pairs};
 use crate::sample::{Sample, SampleError, Source};
+use dyno_types::database_series::{CPU_SYSTEM_S, CPU_USER_S};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -136,8 +137,8 @@ impl Source for ProcessSource {
         }
         let stat = self.stat().filter(|s| Some(s.started) == self.started);
         let stat = stat.ok_or(SampleError::Ended(self.pid))?;
-        self.count(into, "cpu.user_s", stat.user_s);
-        self.count(into, "cpu.system_s", stat.system_s);
+        self.count(into, CPU_USER_S, stat.user_s);
+        self.count(into, CPU_SYSTEM_S, stat.system_s);
         self.count(into, "minor_faults", stat.minor_faults);
         self.count(into, "major_faults", stat.major_faults);
         into.add_gauge("threads", stat.threads);

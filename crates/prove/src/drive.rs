@@ -354,7 +354,7 @@ mod tests {
             rate: Some(100.0),
             seed: 1,
             run: "r".into(),
-            pocdriver: None,
+            documents: None,
         };
         assert_eq!(plan.batch_gap(), Duration::from_secs(160));
         assert_eq!(IngestPlan { rate: None, ..plan.clone() }.batch_gap(), Duration::ZERO);

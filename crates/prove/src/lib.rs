@@ -10,4 +10,5 @@ pub mod embedded;
 pub mod evidence;
 pub mod failover;
 pub mod front;
+pub mod poc_documents;
 pub mod verify;

@@ -1,8 +1,8 @@
 //! Facts that the controller itself knows and asks of a worker pool's targets.
 
+use dyno_db::collections::CollectionStats;
 use dyno_db::probe::NEVER;
 use dyno_db::target::Target;
-use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;
@@ -20,26 +20,25 @@ pub struct WorkerPart {
 
 /// Targets whose collections the controller asks for itself, with what it needs for that once it is known.
 #[derive(Default)]
-pub struct CollectionStats(Vec<(Box<dyn Target>, OnceLock<Option<MongoAdmin>>)>);
+pub struct WatchedCollections(Vec<(Box<dyn Target>, OnceLock<Option<Box<dyn CollectionStats>>>)>);
 
-impl CollectionStats {
+impl WatchedCollections {
     /// Of these, in the order of the pairs.
     pub fn of_targets(targets: Vec<Box<dyn Target>>) -> Self {
-        CollectionStats(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
+        WatchedCollections(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
     }
 
     /// Reads the statistics of all collections; of several the names begin with the pair's number.
     pub fn read_collections(&self) -> CollectionFigures {
         let mut all = CollectionFigures::new();
-        for (at, (target, admin)) in self.0.iter().enumerate() {
+        for (at, (target, stats)) in self.0.iter().enumerate() {
             // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
-            let admin =
-                admin.get_or_init(|| MongoAdmin::from_target(target.open_for_look(NEVER).ok()?.as_ref()));
+            let stats = stats.get_or_init(|| target.open_for_look(NEVER).ok()?.collection_stats());
             let named = |name: String| match self.0.len() {
                 1 => name,
                 _ => format!("pair {}: {name}", at + 1),
             };
-            let found = admin.as_ref().map(MongoAdmin::collection_stats).unwrap_or_default();
+            let found = stats.as_ref().map(|stats| stats.read_stats()).unwrap_or_default();
             all.extend(found.into_iter().map(|(name, figures)| (named(name), figures)));
         }
         all
@@ -113,7 +112,7 @@ mod tests {
     #[test]
     fn collections_have_the_number_of_their_pair_before_their_name_where_there_are_several() {
         let counts = |targets: Vec<Box<dyn Target>>| -> Vec<(String, f64)> {
-            let all = CollectionStats::of_targets(targets).read_collections();
+            let all = WatchedCollections::of_targets(targets).read_collections();
             all.into_iter().map(|(name, figures)| (name, figures["count"])).collect()
         };
         assert_eq!(counts(Vec::new()), []);

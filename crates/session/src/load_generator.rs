@@ -4,7 +4,6 @@ use crate::collection_stats::WorkerPart;
 use crate::hosts::SeenByWorker;
 use crate::parts;
 use dyno_db::target::{OpenTarget, TargetInfo};
-use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;
@@ -117,7 +116,7 @@ impl LoadGenerator for LocalGenerator {
     }
 
     fn collections(&self) -> CollectionFigures {
-        MongoAdmin::from_target(self.0.as_ref()).map(|admin| admin.collection_stats()).unwrap_or_default()
+        self.0.collection_stats().map(|stats| stats.read_stats()).unwrap_or_default()
     }
 
     fn missing(&self) -> Option<String> {

@@ -241,7 +241,7 @@ impl<'a> RunSession<'a> {
         observer: &mut dyn Observer,
     ) -> Result<EndedPhase, RunError> {
         let whole = parts::join_jobs(jobs)
-            .ok_or_else(|| Refused::new(RefusalCode::Missing, "", "a phase without workers"))?;
+            .ok_or_else(|| Refused::new(RefusalCode::Missing, "workers", "a phase without workers"))?;
         let job = &whole;
         observer.begin(name, job);
         tracing::info!(

@@ -33,7 +33,7 @@ impl Database for Toy {
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         let address = uri.strip_prefix("toy://").and_then(|text| text.parse().ok());
         let address = address.ok_or_else(|| {
-            Refused::new(RefusalCode::BadValue, "", format!("{uri}: expected toy://host:port"))
+            Refused::new(RefusalCode::BadValue, "target", format!("{uri}: expected toy://host:port"))
         })?;
         Ok(Box::new(ToyTarget(address)))
     }
@@ -66,7 +66,7 @@ impl OpenTarget for OpenToy {
 
     fn check(&self, _content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
         if verbs.contains(&Verb::Scan) {
-            return Err(Refused::new(RefusalCode::Unsupported, "", "the toy has no scans"));
+            return Err(Refused::new(RefusalCode::Unsupported, "workload", "the toy has no scans"));
         }
         Ok(())
     }

@@ -37,10 +37,11 @@ pub fn percent_decode(text: &str) -> Result<String, Refused> {
     let decoded = percent::decode(text).ok_or_else(|| {
         Refused::new(
             RefusalCode::BadValue,
-            "",
+            "target",
             format!("{text:?} has a % that is not followed by two hex digits"),
         )
     })?;
-    String::from_utf8(decoded)
-        .map_err(|_| Refused::new(RefusalCode::BadValue, "", format!("{text:?} is not UTF-8 after decoding")))
+    String::from_utf8(decoded).map_err(|_| {
+        Refused::new(RefusalCode::BadValue, "target", format!("{text:?} is not UTF-8 after decoding"))
+    })
 }

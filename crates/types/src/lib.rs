@@ -10,6 +10,7 @@ pub mod bson;
 pub mod child;
 pub mod command;
 pub mod content;
+pub mod database_series;
 pub mod document;
 pub mod driver;
 pub mod host_facts;

@@ -131,9 +131,6 @@ pub const LOG_WAITING: usize = 4_096;
 /// what was in it.
 pub const PUSHES_WAITING: usize = 60;
 
-/// Distinct error texts kept per run; further ones are only counted.
-pub const ERROR_TEXTS: usize = 32;
-
 /// Time that replies are awaited after the last arrival, nanoseconds, where no time-out is set.
 pub const DRAIN_NS: u64 = 10_000_000_000;
 

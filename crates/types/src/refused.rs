@@ -51,7 +51,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Refuses what was given at `place` (an option, a key, a part of a URI, a file; empty where there is none); `text` is
+    /// Refuses what was given at `place` (an option, a key, a part of a URI, a file; `target` for a whole URI); `text` is
     /// the whole message: what was found and what is accepted.
     pub fn new(code: RefusalCode, place: impl Into<String>, text: impl Into<String>) -> Self {
         Refused { code, place: place.into(), text: text.into() }
@@ -62,7 +62,7 @@ impl Refused {
         self.code
     }
 
-    /// Returns the option, key or file that a change of would help; empty where there is none.
+    /// Returns the option, key or file that a change of would help.
     pub fn refused_place(&self) -> &str {
         &self.place
     }

@@ -220,7 +220,7 @@ fn no_terminal(what: &str) -> Result<(), Refused> {
     if stdin().is_terminal() {
         return Err(Refused::new(
             RefusalCode::Unsupported,
-            "",
+            "standard input",
             format!("{what} is started by dyno itself and speaks through its standard input and output"),
         ));
     }

@@ -7,6 +7,7 @@ use crate::series::mean;
 use crate::series::trend::estimate_trend;
 use dyno_rundir::schema::{Phase, Silence, Trust};
 use dyno_types::Outcome;
+use dyno_types::metric::{BULK, CLEANUP};
 use dyno_types::units::{BinaryBytes, Rate, ShownLatency, Thousands};
 
 /// Disagreement of the clocks, seconds: more than any slewing does in a run of minutes.
@@ -267,7 +268,7 @@ fn mix(e: &Evidence<'_>) -> CheckFinding {
 }
 
 /// Operations that read no page of a disk by their nature.
-const BLIND: [&str; 5] = ["INSERT", "DELETE", "CLEANUP", "BULK", "TOPOLOGY"];
+const BLIND: [&str; 5] = ["INSERT", "DELETE", CLEANUP, BULK, "TOPOLOGY"];
 
 /// Fewer disk reads than one for so many operations are none.
 const READS: f64 = 0.001;

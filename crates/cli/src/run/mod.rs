@@ -316,11 +316,8 @@ fn phases(
     let records = resolved.work.load_operations();
     tracing::info!(load = load.is_some(), records, "record check done (field load says the rest)");
     if let Some(job) = load.filter(|_| !signals::interrupted()) {
-        if job.batch > 1 && client_of(&resolved.run) == ClientDriver::Official {
-            terminal::note(&format!(
-                "records are loaded one by one: {}",
-                dyno_db_mongodb::official::NO_BATCHES
-            ));
+        if let (2.., Some(why)) = (job.batch, opened.why_no_batches()) {
+            terminal::note(&format!("records are loaded one by one: {why}"));
         }
         let loaded = session.run(&PhasePlan { name: "load", job }, &mut live)?;
         if signals::interrupted() {

@@ -38,6 +38,7 @@ mod serve;
 mod server_that_only_greets;
 mod signals;
 mod tidy;
+mod tidy_code;
 mod tidy_documents;
 mod traces;
 mod untrusted_directory;

@@ -19,9 +19,9 @@ const ALLOWED: [(&str, &[&str]); 36] = [
     ("analysis", &["types", "record", "rundir"]),
     ("report", &["types", "record", "rundir", "analysis"]),
     ("localhost", &["types", "monitor", "rundir", "engine", "config"]),
-    ("db", &["types", "workload", "monitor", "engine", "config", "localhost"]),
+    ("db", &["types", "monitor", "engine", "config", "localhost"]),
     ("db-redis", &["types", "workload", "monitor", "engine", "config", "localhost", "db"]),
-    ("db-mongodb", &["types", "workload", "monitor", "engine", "config", "localhost", "db"]),
+    ("db-mongodb", &["types", "monitor", "engine", "config", "localhost", "db"]),
     ("db-memcached", &["types", "workload", "monitor", "engine", "config", "localhost", "db"]),
     ("db-embedded", &["types", "engine", "db"]),
     ("recording", &["types", "workload", "engine", "db-redis", "db-mongodb", "db-memcached"]),
@@ -51,7 +51,6 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "config",
             "analysis",
             "db",
-            "db-mongodb",
             "recording",
             "databases",
         ],
@@ -67,7 +66,6 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "config",
             "localhost",
             "db",
-            "db-mongodb",
             "databases",
             "session",
         ],
@@ -353,12 +351,12 @@ pub(crate) fn none(rule: &str, found: &[String]) {
 }
 
 /// The line without what follows `//`. Good enough for keywords and macros, which do not stand behind a URL.
-fn code(line: &str) -> &str {
+pub(crate) fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
 
 /// Whether `word` stands in `text` with no letter, digit or `_` around it.
-fn has_word(text: &str, word: &str) -> bool {
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, _)| {
         !joins(text[..at].chars().next_back()) && !joins(text[at + word.len()..].chars().next())
@@ -564,7 +562,7 @@ fn programs_are_started_without_password_variables() {
 }
 
 /// Whether `path` belongs to tests alone.
-fn is_of_tests(path: &str) -> bool {
+pub(crate) fn is_of_tests(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("tests.rs") || path.starts_with("crates/testkit/")
 }
 

@@ -12,24 +12,29 @@ pub use error::QueryError;
 pub use parse::SyntaxError;
 
 use dyno_rundir::monitor::{PhaseSpan, RecordedSeries, Recording};
+use dyno_types::database_series::{
+    CONNECTIONS, CONNECTIONS_ACCEPTED, KEYSPACE_EVICTED, KEYSPACE_EXPIRED, KEYSPACE_HITS, KEYSPACE_MISSES,
+    MEMORY_BYTES, MEMORY_LIMIT_BYTES, MEMORY_RESIDENT_BYTES, OPERATIONS, RECEIVED_BYTES,
+    REPLICATION_REPLICAS, SENT_BYTES,
+};
 use parse::{Expr, Matcher, parse};
 
 /// Names of exporters, after `redis_` or `dragonfly_`, and what dyno's own monitor of databases calls it.
 const OURS: [(&str, &str); 14] = [
-    ("reply_total", "operations"),
-    ("commands_processed_total", "operations"),
-    ("memory_used_bytes", "memory_bytes"),
-    ("memory_used_rss_bytes", "memory.resident_bytes"),
-    ("memory_max_bytes", "memory.limit_bytes"),
-    ("net_input_bytes_total", "network.received_bytes"),
-    ("net_output_bytes_total", "network.sent_bytes"),
-    ("connected_clients", "connections"),
-    ("connections_received_total", "connections_accepted"),
-    ("keyspace_hits_total", "keyspace.hits"),
-    ("keyspace_misses_total", "keyspace.misses"),
-    ("evicted_keys_total", "keyspace.evicted"),
-    ("expired_keys_total", "keyspace.expired"),
-    ("connected_slaves", "replication.replicas"),
+    ("reply_total", OPERATIONS),
+    ("commands_processed_total", OPERATIONS),
+    ("memory_used_bytes", MEMORY_BYTES),
+    ("memory_used_rss_bytes", MEMORY_RESIDENT_BYTES),
+    ("memory_max_bytes", MEMORY_LIMIT_BYTES),
+    ("net_input_bytes_total", RECEIVED_BYTES),
+    ("net_output_bytes_total", SENT_BYTES),
+    ("connected_clients", CONNECTIONS),
+    ("connections_received_total", CONNECTIONS_ACCEPTED),
+    ("keyspace_hits_total", KEYSPACE_HITS),
+    ("keyspace_misses_total", KEYSPACE_MISSES),
+    ("evicted_keys_total", KEYSPACE_EVICTED),
+    ("expired_keys_total", KEYSPACE_EXPIRED),
+    ("connected_slaves", REPLICATION_REPLICAS),
 ];
 
 /// A number, or one for each series.

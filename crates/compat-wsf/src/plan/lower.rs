@@ -42,7 +42,7 @@ pub fn lower(resolved: &Resolved, means: &LowerOptions) -> Result<LoweredCase, L
 /// Turns a case into an experiment with a cell for each TARGET; iterations differ in nothing else ([`is_sweep`]).
 pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<LoweredCase, LowerError> {
     let Some(first) = iterations.first() else {
-        return Err(Refused::new(RefusalCode::Missing, "", "no iteration").into());
+        return Err(Refused::new(RefusalCode::Missing, "iterations", "no iteration").into());
     };
     let notes = first.notes.clone();
     let mut draft = Draft { from: first, means, tree: Tree::default(), notes };

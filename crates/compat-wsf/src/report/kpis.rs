@@ -2,6 +2,7 @@
 
 use crate::report::client::{ClientKpis, Half};
 use dyno_rundir::schema::{Latency, Metric, Summary};
+use dyno_types::metric::CLEANUP;
 use dyno_types::stats::mean;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -134,7 +135,7 @@ fn half(half: &Half, run: bool, out: &mut String) {
     for operation in &half.operations {
         let name = operation.name.as_str();
         // Of closing its connections a client tells the mean alone.
-        let cleanup = name == "CLEANUP";
+        let cleanup = name == CLEANUP;
         let figures = [
             ("AverageLatency", operation.average, cleanup, false),
             ("MinLatency", operation.min, run, name == "READ"),

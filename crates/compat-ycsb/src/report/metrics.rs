@@ -10,6 +10,7 @@ use crate::report::options::{Interval, MeasurementOptions};
 use crate::report::return_code::ReturnCode;
 use dyno_record::{Buckets, MergedSlot, RawSample, Scale, Totals};
 use dyno_types::Outcome;
+use dyno_types::metric::{CLEANUP, READ_MODIFY_WRITE, SCAN_PER_RECORD, VERIFY};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One sample of a metric.
@@ -73,9 +74,9 @@ enum MeasurementKind {
 impl MeasurementKind {
     fn of(name: &str) -> MeasurementKind {
         match name {
-            "READ-MODIFY-WRITE" | "CLEANUP" => MeasurementKind::Whole,
-            "SCAN-LATENCY-PER-RECORD" => MeasurementKind::WholeOp,
-            "VERIFY" => MeasurementKind::Verify,
+            READ_MODIFY_WRITE | CLEANUP => MeasurementKind::Whole,
+            SCAN_PER_RECORD => MeasurementKind::WholeOp,
+            VERIFY => MeasurementKind::Verify,
             _ => MeasurementKind::Operation,
         }
     }

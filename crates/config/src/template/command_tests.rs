@@ -34,7 +34,7 @@ commands:
 fn read(text: &str) -> Result<CommandMix, String> {
     let files = |name: &str| match name {
         "p.csv" => Ok(b"sku,name\na1,x\nb2,y\n".to_vec()),
-        _ => Err("no such file".to_owned()),
+        _ => Err(std::io::Error::other("no such file").into()),
     };
     parse_commands(text, "cart.yaml", &files).map_err(|error| error.to_string())
 }

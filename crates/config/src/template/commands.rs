@@ -1,7 +1,8 @@
 //! Commands of one's own, read from YAML.
 
 use crate::template::arguments::{ArgumentScope, arguments, command, key_format, one_argument};
-use crate::template::data::{DataForm, FORMS, table};
+use crate::template::command_text_error::CommandTextError;
+use crate::template::data::{DataForm, table};
 use crate::template::fields::{Bad, Fields, bad, count, flag, number, text, whole};
 use crate::template::values::{KeySpaceName, Scope, TableName, constant_bytes, spread};
 use crate::yaml::{Yaml, YamlNode};
@@ -19,7 +20,7 @@ use sha1::{Digest, Sha1};
 const KNOWN: [&str; 6] = ["seed", "keys", "data", "scripts", "load", "commands"];
 
 /// Reads a file that a workload names, by its name there.
-pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, String>;
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, CommandTextError>;
 
 /// Reads a file's commands.
 pub(super) fn read(root: &YamlNode, read_file: ReadFile<'_>) -> Result<CommandMix, Bad> {
@@ -106,9 +107,7 @@ fn data_table(name: &str, node: &YamlNode, read_file: ReadFile<'_>) -> Result<Da
         }
         _ => (text(node)?, false),
     };
-    let Some(form) = DataForm::of_name(file) else {
-        return bad(node, format!("{file:?}: {FORMS}"));
-    };
+    let form = DataForm::of_name(file).map_err(|why| (node.line(), format!("{file:?}: {why}")))?;
     let content = read_file(file).map_err(|why| (node.line(), format!("{file}: {why}")))?;
     table(name, &content, form, in_order).map_err(|why| (node.line(), format!("{file}: {why}")))
 }

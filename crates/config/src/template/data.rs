@@ -1,5 +1,6 @@
 //! Data files: rows of CSV, of TSV, or of JSON lines.
 
+use crate::template::command_text_error::CommandTextError;
 use dyno_workload::command_mix::DataTable;
 
 /// Form of a data file.
@@ -13,36 +14,38 @@ pub(super) enum DataForm {
     JsonLines,
 }
 
-/// Names of files with a form.
-pub(super) const FORMS: &str = "expected a file that ends in .csv, .tsv, .jsonl, .ndjson or .json";
-
 impl DataForm {
     /// The form of a file with this name.
-    pub fn of_name(name: &str) -> Option<DataForm> {
+    pub fn of_name(name: &str) -> Result<DataForm, CommandTextError> {
         let end = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         match end.as_str() {
-            "csv" => Some(DataForm::Csv),
-            "tsv" => Some(DataForm::Tsv),
-            "jsonl" | "ndjson" | "json" => Some(DataForm::JsonLines),
-            _ => None,
+            "csv" => Ok(DataForm::Csv),
+            "tsv" => Ok(DataForm::Tsv),
+            "jsonl" | "ndjson" | "json" => Ok(DataForm::JsonLines),
+            _ => Err(CommandTextError::NoForm),
         }
     }
 }
 
 /// Reads a file's rows; the first line of CSV and TSV names the columns. The error names the line.
-pub(super) fn table(name: &str, text: &[u8], form: DataForm, in_order: bool) -> Result<DataTable, String> {
+pub(super) fn table(
+    name: &str,
+    text: &[u8],
+    form: DataForm,
+    in_order: bool,
+) -> Result<DataTable, CommandTextError> {
     let (columns, rows) = match form {
         DataForm::Csv | DataForm::Tsv => {
             let comma = if form == DataForm::Csv { b',' } else { b'\t' };
             let mut records = separated(text, comma, form == DataForm::Csv)?.into_iter();
-            let (_, head) =
-                records.next().ok_or("it is empty: expected a line with the names of the columns")?;
+            let (_, head) = records.next().ok_or(CommandTextError::NoColumns)?;
             let columns: Vec<String> =
                 head.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_owned()).collect();
             let mut rows = Vec::new();
             for (line, cells) in records {
                 if cells.len() != columns.len() {
-                    return Err(format!("line {line}: {} cells, expected {}", cells.len(), columns.len()));
+                    let (found, expected) = (cells.len(), columns.len());
+                    return Err(CommandTextError::Cells { line, found, expected });
                 }
                 rows.push(cells);
             }
@@ -51,7 +54,7 @@ pub(super) fn table(name: &str, text: &[u8], form: DataForm, in_order: bool) -> 
         DataForm::JsonLines => json_lines(text)?,
     };
     if rows.is_empty() {
-        return Err("it has no rows".into());
+        return Err(CommandTextError::NoRows);
     }
     Ok(DataTable { name: name.to_owned(), columns, rows, in_order })
 }
@@ -59,7 +62,7 @@ pub(super) fn table(name: &str, text: &[u8], form: DataForm, in_order: bool) -> 
 type Record = (usize, Vec<Vec<u8>>);
 
 /// Records with the line on which each begins; empty lines are none.
-fn separated(text: &[u8], comma: u8, quotes: bool) -> Result<Vec<Record>, String> {
+fn separated(text: &[u8], comma: u8, quotes: bool) -> Result<Vec<Record>, CommandTextError> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let (mut records, mut cells, mut cell) = (Vec::new(), Vec::new(), Vec::new());
     let (mut line, mut begun, mut at) = (1, 1, 0);
@@ -81,7 +84,7 @@ fn separated(text: &[u8], comma: u8, quotes: bool) -> Result<Vec<Record>, String
                             cell.push(c);
                             at += 1;
                         }
-                        (None, _) => return Err(format!("line {begun}: a quote is not closed")),
+                        (None, _) => return Err(CommandTextError::OpenCell { line: begun }),
                     }
                 }
                 at += 1;
@@ -114,14 +117,14 @@ type Rows = (Vec<String>, Vec<Vec<Vec<u8>>>);
 
 /// Objects: the fields of the first one are the columns. Texts stand as they are, anything else as JSON; a field that is not
 /// there is empty.
-fn json_lines(text: &[u8]) -> Result<Rows, String> {
+fn json_lines(text: &[u8]) -> Result<Rows, CommandTextError> {
     let (mut columns, mut rows) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.split(|c| *c == b'\n')) {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(line)
-            .map_err(|why| format!("line {number}: {why}: expected an object"))?;
+            .map_err(|source| CommandTextError::NoObject { line: number, source })?;
         if rows.is_empty() {
             columns = object.keys().cloned().collect();
         }
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        let why = |text: &str, form| table("t", text.as_bytes(), form, false).unwrap_err();
+        let why = |text: &str, form| table("t", text.as_bytes(), form, false).unwrap_err().to_string();
         assert_eq!(why("a,b\n1,2\n3\n", DataForm::Csv), "line 3: 1 cells, expected 2");
         assert!(why("a\n\"1\n", DataForm::Csv).contains("line 2: a quote"));
         assert!(why("", DataForm::Csv).contains("empty"));

@@ -1,6 +1,7 @@
 //! Commands one by one, as a command line has them, with the placeholders of memtier_benchmark and valkey-benchmark.
 
 use crate::template::arguments::{ArgumentScope, key_format, text};
+use crate::template::command_text_error::CommandTextError;
 use crate::template::fields::Bad;
 use crate::template::values::{KeySpaceName, Scope, TableName};
 use crate::template::words::split_words;
@@ -37,13 +38,20 @@ impl CommandLines<'_> {
     ///
     /// # Errors
     /// Names the line and what is wrong with it.
-    pub fn parse(self) -> Result<CommandMix, String> {
-        let nowhere: YamlNode = serde_saphyr::from_str("null").map_err(|e| e.to_string())?;
-        let unplaced = |(_, why): Bad| why;
+    pub fn parse(self) -> Result<CommandMix, CommandTextError> {
+        let nowhere: YamlNode =
+            serde_saphyr::from_str("null").map_err(|e| CommandTextError::Generator(e.to_string()))?;
+        let unplaced = |(_, why): Bad| CommandTextError::Generator(why);
         let space = |name: &str, format: &str| {
             let format = key_format(format, &nowhere).map_err(unplaced)?;
             let spread = NumberDistribution::Uniform;
-            Ok::<_, String>(NamedKeys { name: name.into(), count: self.keys, first: 0, format, spread })
+            Ok::<_, CommandTextError>(NamedKeys {
+                name: name.into(),
+                count: self.keys,
+                first: 0,
+                format,
+                spread,
+            })
         };
         let keys = vec![space("key", "%{n}")?, space("rand", "%{n:12}")?];
         let names = keys.iter().map(|one| KeySpaceName { name: one.name.clone(), spread: one.spread });
@@ -55,26 +63,28 @@ impl CommandLines<'_> {
         let names = ArgumentScope { values: &scope, bound, kept: Vec::new() };
         if self.ratio.len() > self.lines.len() {
             let (ratios, lines) = (self.ratio.len(), self.lines.len());
-            return Err(format!("{ratios} ratios: expected at most one for each of the {lines} commands"));
+            return Err(CommandTextError::Ratios { ratios, lines });
         }
         let shared = text(b"%{key:rand}", &nowhere, &names).map_err(unplaced)?;
         let mut operations: Vec<MixOperation> = Vec::new();
         let mut known: HashMap<String, usize> = HashMap::new();
         for (number, line) in self.lines.iter().enumerate() {
-            let wrong = |why: String| match self.numbers.and_then(|numbers| numbers.get(number)) {
-                Some(place) => format!("line {place}: {line:?}: {why}"),
-                None => format!("{line:?}: {why}"),
+            let place = self.numbers.and_then(|numbers| numbers.get(number)).copied();
+            let wrong = |why: CommandTextError| CommandTextError::Line {
+                number: place,
+                line: line.clone(),
+                source: Box::new(why),
             };
             let words = split_words(line.as_bytes()).map_err(wrong)?;
             let mut steps: Vec<CommandStep> = Vec::new();
             for words in words.split(|word| word == b";") {
                 let argument = |word: &Vec<u8>| {
-                    let word = placeholders(word)?;
+                    let word = placeholders(word);
                     text(&word, &nowhere, &names).map_err(unplaced)
                 };
                 let arguments = words.iter().map(argument).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
                 let Some(first) = words.first().filter(|first| !first.contains(&b'%')) else {
-                    return Err(wrong("expected a literal word first, the command's name".into()));
+                    return Err(wrong(CommandTextError::NoName));
                 };
                 let called = String::from_utf8_lossy(first).replace('.', "_");
                 let name = unused(&called.to_lowercase(), |name| steps.iter().any(|one| one.name == name));
@@ -98,7 +108,7 @@ impl CommandLines<'_> {
             });
         }
         let mix = CommandMix { keys, tables, operations, seed: self.seed, ..CommandMix::default() };
-        mix.check().map_err(|wrong| format!("{} {}: expected {}", wrong.key, wrong.value, wrong.expected))?;
+        mix.check().map_err(CommandTextError::Mix)?;
         Ok(mix)
     }
 }
@@ -119,7 +129,7 @@ pub struct FileLine {
 ///
 /// # Errors
 /// Names the line whose weight is none, or says that there is no command.
-pub fn read_file_lines(text: &str) -> Result<Vec<FileLine>, String> {
+pub fn read_file_lines(text: &str) -> Result<Vec<FileLine>, CommandTextError> {
     let mut all = Vec::new();
     for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         let line = line.trim();
@@ -133,11 +143,11 @@ pub fn read_file_lines(text: &str) -> Result<Vec<FileLine>, String> {
             false => (1.0, line),
         };
         if !(weight.is_finite() && weight > 0.0) {
-            return Err(format!("line {number}: the weight {first:?}: expected a number above 0"));
+            return Err(CommandTextError::Weight { line: number, weight: first.to_owned() });
         }
         all.push(FileLine { number, weight, line: line.to_owned() });
     }
-    if all.is_empty() { Err("no command in it: expected one a line".into()) } else { Ok(all) }
+    if all.is_empty() { Err(CommandTextError::NoCommand) } else { Ok(all) }
 }
 
 /// The name, with a number behind it where it is taken.
@@ -147,7 +157,7 @@ fn unused(name: &str, taken: impl Fn(&str) -> bool) -> String {
 }
 
 /// Placeholders of the other tools as generators.
-fn placeholders(word: &[u8]) -> Result<Vec<u8>, String> {
+fn placeholders(word: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < word.len() {
@@ -171,14 +181,14 @@ fn placeholders(word: &[u8]) -> Result<Vec<u8>, String> {
         out.extend_from_slice(generator.as_bytes());
         at += named.map_or(0, str::len) + 4;
     }
-    Ok(out)
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(lines: &[&str], ratio: &[f64]) -> Result<CommandMix, String> {
+    fn parse(lines: &[&str], ratio: &[f64]) -> Result<CommandMix, CommandTextError> {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
         let data = DataTable {
             name: "data".into(),
@@ -202,9 +212,9 @@ mod tests {
         for (text, why) in
             [("", "no command"), ("# x\n", "no command"), ("GET a\n-1 GET b", "line 2: the weight \"-1\"")]
         {
-            assert!(read_file_lines(text).unwrap_err().contains(why), "{text}");
+            assert!(read_file_lines(text).unwrap_err().to_string().contains(why), "{text}");
         }
-        assert!(read_file_lines("1x GET a").unwrap_err().contains("the weight \"1x\""));
+        assert!(read_file_lines("1x GET a").unwrap_err().to_string().contains("the weight \"1x\""));
     }
 
     #[test]
@@ -217,7 +227,7 @@ mod tests {
         let names: Vec<(&str, Option<&str>)> =
             mix.operations.iter().map(|one| (one.name.as_str(), one.group.as_deref())).collect();
         assert_eq!(names, [("GET", Some("GET")), ("GET2", Some("GET")), ("FT_SEARCH", Some("FT_SEARCH"))]);
-        let wrong = parse(&["GET %{kye}".to_owned()], &[7]).unwrap_err();
+        let wrong = parse(&["GET %{kye}".to_owned()], &[7]).unwrap_err().to_string();
         assert!(wrong.starts_with("line 7: \"GET %{kye}\": "), "{wrong}");
     }
 
@@ -232,7 +242,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_those_of_the_other_tools() {
-        let shown = |word: &str| String::from_utf8(placeholders(word.as_bytes()).unwrap()).unwrap();
+        let shown = |word: &str| String::from_utf8(placeholders(word.as_bytes())).unwrap();
         assert_eq!(shown("a__key__b"), "amemtier-%{key:key}b");
         assert_eq!(shown("{t}__rand_int__"), "{t}%{key:rand}");
         assert_eq!(
@@ -255,7 +265,7 @@ mod tests {
             (&["GET a"], &[1.0, 2.0], "2 ratios"),
             (&[""], &[], "literal word first"),
         ] {
-            let why = parse(lines, ratio).unwrap_err();
+            let why = parse(lines, ratio).unwrap_err().to_string();
             assert!(why.contains(words), "{lines:?}: {why}");
         }
     }

@@ -10,6 +10,7 @@
 //! ```
 
 mod arguments;
+mod command_text_error;
 mod commands;
 mod data;
 pub mod fields;
@@ -19,6 +20,7 @@ mod schema;
 pub mod values;
 mod words;
 
+pub use command_text_error::CommandTextError;
 pub use commands::ReadFile;
 pub use lines::{CommandLines, read_file_lines};
 
@@ -86,8 +88,8 @@ pub fn parse_commands(text: &str, path: &str, read_file: ReadFile<'_>) -> Result
 ///
 /// # Errors
 /// Says what is wrong with it, and on which line.
-pub fn parse_data(name: &str, file: &str, text: &[u8]) -> Result<DataTable, String> {
-    let form = data::DataForm::of_name(file).ok_or(data::FORMS)?;
+pub fn parse_data(name: &str, file: &str, text: &[u8]) -> Result<DataTable, CommandTextError> {
+    let form = data::DataForm::of_name(file)?;
     data::table(name, text, form, false)
 }
 

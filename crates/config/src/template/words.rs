@@ -1,11 +1,13 @@
 //! A command line into words, with the quotes of `redis-cli`.
 
+use crate::template::command_text_error::CommandTextError;
+
 /// Splits a line at spaces. Double quotes keep spaces and know `\n`, `\r`, `\t`, `\a`, `\b`, `\xHH`, `\\` and `\"`; single quotes
 /// keep everything but `\'`. A closing quote ends a word. `%{...}` is one piece, spaces included.
 ///
 /// # Errors
 /// A quote is not closed, or text follows one.
-pub fn split_words(line: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+pub fn split_words(line: &[u8]) -> Result<Vec<Vec<u8>>, CommandTextError> {
     let mut words = Vec::new();
     let mut at = 0;
     loop {
@@ -21,12 +23,12 @@ pub fn split_words(line: &[u8]) -> Result<Vec<Vec<u8>>, String> {
                 b'"' | b'\'' if word.is_empty() => {
                     at = quoted(line, at, &mut word)?;
                     if line.get(at).is_some_and(|c| !c.is_ascii_whitespace()) {
-                        return Err("expected a space after the closing quote".into());
+                        return Err(CommandTextError::BehindQuote);
                     }
                     break;
                 }
                 b'%' if line[at..].starts_with(b"%{") => {
-                    let end = generator_end(line, at).ok_or("%{ is not closed: expected }")?;
+                    let end = generator_end(line, at).ok_or(CommandTextError::OpenGenerator)?;
                     word.extend_from_slice(&line[at..end]);
                     at = end;
                 }
@@ -56,7 +58,7 @@ pub(super) fn generator_end(text: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Appends the text of the quotes that open at `at`; returns the position after them.
-fn quoted(line: &[u8], at: usize, word: &mut Vec<u8>) -> Result<usize, String> {
+fn quoted(line: &[u8], at: usize, word: &mut Vec<u8>) -> Result<usize, CommandTextError> {
     let quote = line[at];
     let mut at = at + 1;
     while let Some(&c) = line.get(at) {
@@ -88,7 +90,7 @@ fn quoted(line: &[u8], at: usize, word: &mut Vec<u8>) -> Result<usize, String> {
             }
         }
     }
-    Err(format!("a quote {} is not closed", char::from(quote)))
+    Err(CommandTextError::OpenQuote(char::from(quote)))
 }
 
 fn hex_byte(line: &[u8], at: usize) -> Option<u8> {
@@ -114,9 +116,9 @@ mod tests {
             ["SET", "{t}:%{key: users}", "%{int:[1, {a: 2}]}x"]
         );
         assert_eq!(text("SET it's x\"y"), ["SET", "it's", "x\"y"]);
-        assert!(split("SET \"a").unwrap_err().contains("not closed"));
-        assert!(split("SET \"a\"b").unwrap_err().contains("space"));
-        assert!(split("SET %{int:1-2").unwrap_err().contains("%{"));
+        assert!(split("SET \"a").unwrap_err().to_string().contains("not closed"));
+        assert!(split("SET \"a\"b").unwrap_err().to_string().contains("space"));
+        assert!(split("SET %{int:1-2").unwrap_err().to_string().contains("%{"));
         assert!(split("").unwrap().is_empty());
     }
 }

@@ -204,11 +204,6 @@ impl Node {
         node
     }
 
-    /// A text.
-    pub fn from_text(text: impl Into<String>, origin: Origin) -> Node {
-        Node { value: Value::Text(text.into()), origin }
-    }
-
     /// In a text that dyno made: values are of what the comment on their line names.
     fn name_variables(&mut self, lines: &[&str]) {
         if let (Origin::File { line, .. }, false) = (&self.origin, matches!(self.value, Value::Map(_)))

@@ -23,7 +23,7 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
         if let Err(why) = possible {
             return Err(Refused::new(
                 RefusalCode::Unsupported,
-                "",
+                "workload",
                 format!("{scheme}: {:?} cannot be done: {why}", shape.name),
             ));
         }
@@ -66,7 +66,11 @@ impl<E: Engine> DocumentStore<E> {
         let _held = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = self.common.patience.run(|| ask(&mut handle));
         asked.map_err(|failure| {
-            Refused::new(RefusalCode::BadFile, "", format!("{}: {collection}: {failure}", self.engine.name()))
+            Refused::new(
+                RefusalCode::BadFile,
+                "target",
+                format!("{}: {collection}: {failure}", self.engine.name()),
+            )
         })
     }
 }

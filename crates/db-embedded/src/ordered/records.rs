@@ -61,7 +61,7 @@ impl<E: Engine> RecordStore<E> {
         let mut handle = self.engine.handle()?;
         let table = handle.table(self.common.content.table());
         let table = table.map_err(|failure| {
-            Refused::new(RefusalCode::BadFile, "", format!("{}: {failure}", self.engine.name()))
+            Refused::new(RefusalCode::BadFile, "target", format!("{}: {failure}", self.engine.name()))
         })?;
         let common = self.common.clone();
         Ok(RecordSession {
@@ -108,9 +108,11 @@ impl<E: Engine> Store for RecordStore<E> {
         });
         match counted {
             Ok(()) => Ok(Some(count).filter(|&count| count <= COUNTED)),
-            Err(failure) => {
-                Err(Refused::new(RefusalCode::BadFile, "", format!("{}: {failure}", self.engine.name())))
-            }
+            Err(failure) => Err(Refused::new(
+                RefusalCode::BadFile,
+                "target",
+                format!("{}: {failure}", self.engine.name()),
+            )),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
         if let Err(why) = statement(&shape.action, "t") {
             return Err(Refused::new(
                 RefusalCode::Unsupported,
-                "",
+                "workload",
                 format!("sqlite: {:?} cannot be done: {why}", shape.name),
             ));
         }

@@ -92,7 +92,7 @@ impl Schema {
             if let Some(earlier) = fields[..i].iter().find(|earlier| earlier.eq_ignore_ascii_case(field)) {
                 return Err(Refused::new(
                     RefusalCode::Conflict,
-                    "",
+                    "workload",
                     format!(
                         "sqlite: fields {earlier:?} and {field:?} would be the same column (SQLite ignores case)"
                     ),

@@ -231,7 +231,7 @@ impl Engine for WiredTiger {
 
     fn handle(&self) -> Result<User, Refused> {
         User::open(&self.0)
-            .map_err(|failure| Refused::new(RefusalCode::BadFile, "", format!("wiredtiger: {failure}")))
+            .map_err(|failure| Refused::new(RefusalCode::BadFile, "target", format!("wiredtiger: {failure}")))
     }
 
     fn name(&self) -> String {

@@ -65,7 +65,7 @@ fn check_version(found: [i32; 3]) -> Result<(), dyno_types::Refused> {
     }
     Err(dyno_types::Refused::new(
         dyno_types::RefusalCode::Unsupported,
-        "",
+        "libwiredtiger",
         format!(
             "wiredtiger: libwiredtiger {} is installed, and dyno calls methods where {} has them: install that version",
             dotted(found),

@@ -163,7 +163,7 @@ impl MemcachedFacts {
             Ok(found) => {
                 Ok(found.map(|(_, used)| (String::from_utf8_lossy(&input[..used]).into_owned(), used)))
             }
-            Err(NotMemcached) => Err(Refused::new(RefusalCode::Unsupported, "", not_memcached(input))),
+            Err(NotMemcached) => Err(Refused::new(RefusalCode::Unsupported, "target", not_memcached(input))),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Servers {
             let named = options.addresses.len();
             return Err(Refused::new(
                 RefusalCode::Limit,
-                "",
+                "target",
                 format!("{named} memcached servers are named and {count} found: 1 to {NODES} are possible"),
             ));
         }

@@ -118,7 +118,7 @@ impl MemcachedOptions {
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         let (scheme, rest) = uri
             .split_once(':')
-            .ok_or_else(|| Refused::new(RefusalCode::Missing, "", format!("{uri:?} has no scheme")))?;
+            .ok_or_else(|| Refused::new(RefusalCode::Missing, "target", format!("{uri:?} has no scheme")))?;
         let tls = (scheme == "memcacheds").then(Tls::default);
         let mut options = MemcachedOptions { tls, ..MemcachedOptions::default() };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -203,7 +203,7 @@ impl MemcachedOptions {
         if self.user.is_some() != self.password.is_some() {
             return Err(Refused::new(
                 RefusalCode::Missing,
-                "",
+                "target",
                 "memcached's login has a user name and a password: write memcached://user:password@host",
             ));
         }
@@ -212,7 +212,7 @@ impl MemcachedOptions {
         {
             return Err(Refused::new(
                 RefusalCode::BadValue,
-                "",
+                "target",
                 "memcached's login is two words: no spaces and control characters in user name and password",
             ));
         }

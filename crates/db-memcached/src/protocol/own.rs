@@ -30,7 +30,7 @@ fn own(form: &CommandForm) -> Result<Own, Refused> {
             let name = String::from_utf8_lossy(name);
             return Err(Refused::new(
                 RefusalCode::Unsupported,
-                "",
+                "workload.commands",
                 format!(
                     "memcached: the command {name:?} is not sent: expected set with key, flags, expiry and value, or \
                      get with keys"
@@ -42,7 +42,7 @@ fn own(form: &CommandForm) -> Result<Own, Refused> {
     if follows || !form.expect.is_empty() || !form.keeps.is_empty() {
         let words =
             "memcached: expect, as and earlier replies are not offered: only Redis and its kin have them";
-        return Err(Refused::new(RefusalCode::Unsupported, "", words));
+        return Err(Refused::new(RefusalCode::Unsupported, "workload.commands", words));
     }
     Ok(Own { kind, arguments: form.arguments.clone(), not_found: form.not_found })
 }
@@ -52,12 +52,12 @@ pub(super) fn compile(templates: &[CommandTemplate], servers: usize) -> Result<V
     let one = |template: &CommandTemplate| {
         let [form] = template.commands.as_slice() else {
             let words = format!("memcached: {:?} has several commands: expected one", template.name);
-            return Err(Refused::new(RefusalCode::Unsupported, "", words));
+            return Err(Refused::new(RefusalCode::Unsupported, "workload.commands", words));
         };
         match own(form)? {
             Own { kind: CommandKind::Get(2..), .. } if servers > 1 => Err(Refused::new(
                 RefusalCode::Unsupported,
-                "",
+                "workload.commands",
                 format!("memcached: a get of several keys goes to one server, not to {servers}"),
             )),
             own => Ok(own),

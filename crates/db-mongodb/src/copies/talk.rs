@@ -5,10 +5,9 @@ use crate::line::MongoLine;
 use crate::protocol::put_command;
 use dyno_db::copies::database::{DatabaseError, IngestClient, RecordSpan, WriteOutcome};
 use dyno_db::copies::plan::{Durability, IngestPlan};
-use dyno_db::copies::records::Records;
+use dyno_db::copies::records::{Records, ValueKind};
 use dyno_db::copies::sent::Sent;
 use dyno_types::bson::{self, kind};
-use dyno_workload::pocdriver::{FieldKind, Template};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,27 +18,27 @@ pub(super) const COMMAND: Duration = Duration::from_secs(10);
 /// Most bytes of documents in one insert: a command ends at 16 MiB.
 const INSERT_BYTES: u64 = 12 << 20;
 
-/// The name of an index, and its field: one of the proof's own, or a leaf of POCDriver's document by POCDriver's name.
+/// The name of an index, and its field: one of the proof's own, or a field of the documents by MongoDB's own name.
 pub(super) fn index_of(records: &Records, index: usize) -> (String, String) {
-    let leaf = records.pocdriver.as_ref().and_then(|template| template.leaf_names().get(index));
-    match leaf {
-        Some(leaf) => (format!("{leaf}_1"), leaf.clone()),
+    let field = records.documents.as_ref().and_then(|documents| documents.indexed_field(index));
+    match field {
+        Some((field, _)) => (format!("{field}_1"), field.to_owned()),
         None => (format!("i{index}"), format!("i{index}")),
     }
 }
 
 /// Appends the `_id` of a record as the element `name`.
 fn id(records: &Records, worker: u32, number: u64, name: &str, out: &mut Vec<u8>) {
-    match &records.pocdriver {
-        Some(_) => Template::put_id(worker, number, name, out),
+    match &records.documents {
+        Some(documents) => documents.put_id(worker, number, name, out),
         None => bson::put_string(out, name, &records.record_key(worker, number)),
     }
 }
 
 /// Appends the document of a record.
 fn document(records: &Records, worker: u32, number: u64, out: &mut Vec<u8>) {
-    if let Some(template) = &records.pocdriver {
-        return template.render_document(records.seed, worker, number, out);
+    if let Some(documents) = &records.documents {
+        return documents.render_document(records.seed, worker, number, out);
     }
     let at = bson::open(out);
     id(records, worker, number, "_id", out);
@@ -73,7 +72,7 @@ impl MongoTalk {
         &mut self,
         records: &Records,
         field: &str,
-        class: FieldKind,
+        class: ValueKind,
         index: Option<&str>,
     ) -> Result<u64, DatabaseError> {
         let reply = self.line.send_command(&self.database, 30 * COMMAND, &|out| {
@@ -83,9 +82,9 @@ impl MongoTalk {
             bson::put_head(out, kind::DOCUMENT, field);
             let from = bson::open(out);
             match class {
-                FieldKind::Number => bson::put_int64(out, "$gte", 0),
-                FieldKind::Date => bson::put_date(out, "$gte", i64::MIN),
-                FieldKind::Text => bson::put_string(out, "$gte", ""),
+                ValueKind::Number => bson::put_int64(out, "$gte", 0),
+                ValueKind::Date => bson::put_date(out, "$gte", i64::MIN),
+                ValueKind::Text => bson::put_string(out, "$gte", ""),
             }
             bson::close(out, from);
             bson::close(out, query);
@@ -242,17 +241,15 @@ impl IngestClient for MongoTalk {
 
     fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError> {
         let (name, field) = index_of(records, index);
-        let class =
-            records.pocdriver.as_ref().map_or(FieldKind::Number, |_| FieldKind::of_field(index as u32));
+        let own = records.documents.as_ref().and_then(|documents| documents.indexed_field(index));
+        let class = own.map_or(ValueKind::Number, |(_, class)| class);
         self.count(records, &field, class, Some(&name))
     }
 
     /// Looks at every document: `_id` is unique by its index, which is not asked here.
     fn held(&mut self, records: &Records) -> Result<Option<u64>, DatabaseError> {
-        let (field, class) = match &records.pocdriver {
-            Some(_) => ("_id.i", FieldKind::Number),
-            None => ("v", FieldKind::Text),
-        };
+        let own = records.documents.as_ref().map(|documents| documents.counted_field());
+        let (field, class) = own.unwrap_or(("v", ValueKind::Text));
         self.count(records, field, class, None).map(Some)
     }
 }

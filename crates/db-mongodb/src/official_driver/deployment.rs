@@ -54,7 +54,7 @@ impl Official {
         if transaction && self.facts.get("replica_set").is_none() && !self.facts.is_router() {
             let why =
                 "transactions of several documents need a replica set or a router; this is a single server";
-            return Err(Refused::new(RefusalCode::Unsupported, "", why));
+            return Err(Refused::new(RefusalCode::Unsupported, "target", why));
         }
         shapes::check(content.shapes())
     }

@@ -60,7 +60,7 @@ fn refused(error: &Error, uri: &str) -> Refused {
         ErrorKind::InvalidArgument { message, .. } => message.clone(),
         kind => kind.to_string(),
     };
-    Refused::new(RefusalCode::BadValue, "", without_password(&words, uri))
+    Refused::new(RefusalCode::BadValue, "target", without_password(&words, uri))
 }
 
 impl OfficialOptions {
@@ -69,7 +69,7 @@ impl OfficialOptions {
         if !uri.starts_with("mongodb://") && !uri.starts_with("mongodb+srv://") {
             return Err(Refused::new(
                 RefusalCode::Conflict,
-                "",
+                "target",
                 "the official driver is for mongodb:// and mongodb+srv:// targets",
             ));
         }

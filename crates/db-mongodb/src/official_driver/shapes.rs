@@ -13,7 +13,7 @@ pub(crate) fn check(shapes: &[OperationShape]) -> Result<(), Refused> {
         };
         return Err(Refused::new(
             RefusalCode::Unsupported,
-            "",
+            "workload",
             format!("{:?}: the official driver's interface has no {why}", shape.name),
         ));
     }

@@ -306,7 +306,7 @@ impl MongoOptions {
             _ => {
                 return Err(Refused::new(
                     RefusalCode::BadValue,
-                    "",
+                    "target",
                     "expected mongodb://host:port/ or mongodb+srv://name/",
                 ));
             }
@@ -644,7 +644,7 @@ impl MongoOptions {
 }
 
 fn refuse_unescaped() -> Refused {
-    Refused::new(RefusalCode::BadValue, "", UNESCAPED)
+    Refused::new(RefusalCode::BadValue, "target", UNESCAPED)
 }
 
 fn compressors(value: &str) -> Option<Vec<Compressor>> {

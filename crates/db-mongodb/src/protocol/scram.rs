@@ -81,7 +81,7 @@ impl Login {
                 .map_err(|_| {
                     Refused::new(
                         RefusalCode::BadValue,
-                        "",
+                        "target",
                         "the password has characters that SASLprep forbids",
                     )
                 })?

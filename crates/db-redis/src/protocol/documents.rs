@@ -28,7 +28,7 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
             let name = &shape.name;
             return Err(Refused::new(
                 RefusalCode::Unsupported,
-                "",
+                "workload",
                 format!(
                     "Redis keeps a document as one value, found by its _id: it cannot do {name:?} ({why})"
                 ),

@@ -105,7 +105,7 @@ impl RedisOptions {
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         let (scheme, rest) = uri
             .split_once(':')
-            .ok_or_else(|| Refused::new(RefusalCode::Missing, "", format!("{uri:?} has no scheme")))?;
+            .ok_or_else(|| Refused::new(RefusalCode::Missing, "target", format!("{uri:?} has no scheme")))?;
         let mut options =
             RedisOptions { tls: (scheme == "rediss").then(Tls::default), ..RedisOptions::default() };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -242,7 +242,7 @@ impl RedisOptions {
         if self.cluster && self.database != 0 {
             return Err(Refused::new(
                 RefusalCode::Unsupported,
-                "",
+                "target",
                 format!("a Redis cluster has only database 0, not {}", self.database),
             ));
         }

@@ -1,7 +1,6 @@
 //! Plan of the records that a proof writes.
 
-use crate::copies::records::Records;
-use dyno_workload::pocdriver::{PocConfig, Template};
+use crate::copies::records::{RecordDocuments, Records};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,8 +44,8 @@ pub struct IngestPlan {
     pub seed: u64,
     /// Makes names of this run's own.
     pub run: String,
-    /// POCDriver's documents instead of names and values, where the database keeps documents.
-    pub pocdriver: Option<PocConfig>,
+    /// Documents instead of names and values, where the database keeps documents.
+    pub documents: Option<Arc<dyn RecordDocuments>>,
 }
 
 impl IngestPlan {
@@ -58,8 +57,7 @@ impl IngestPlan {
     /// Recipe by which its records are made.
     pub fn record_recipe(&self) -> Records {
         let (run, bytes, indexes, seed) = (self.run.clone(), self.record_bytes, self.indexes, self.seed);
-        let pocdriver = self.pocdriver.as_ref().map(|config| Arc::new(Template::new(config)));
-        Records { run, bytes, indexes, seed, pocdriver }
+        Records { run, bytes, indexes, seed, documents: self.documents.clone() }
     }
 
     /// Records of a worker; very many if their number is not fixed.
@@ -74,10 +72,5 @@ impl IngestPlan {
     pub fn batch_gap(&self) -> Duration {
         let seconds = self.rate.map_or(0.0, |rate| self.batch as f64 * f64::from(self.workers) / rate);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-    }
-
-    /// Bytes of a record as they are sent: names, scores and protocol left out.
-    pub fn record_size(&self) -> usize {
-        self.record_bytes
     }
 }

@@ -1,9 +1,37 @@
 //! Records that can be made again from worker and number.
 
 use dyno_types::rng::{Purpose, Stream, mix_bits};
-use dyno_workload::pocdriver::Template;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
+
+/// Kind of the values of a field: which range holds all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Numbers from 0 on.
+    Number,
+    /// Dates.
+    Date,
+    /// Texts.
+    Text,
+}
+
+/// Documents of a form of their own, in place of names and values, where a database keeps documents. A function of worker and
+/// number, as records are.
+pub trait RecordDocuments: fmt::Debug + Send + Sync {
+    /// Dotted name of the field that an index sorts by, and the kind of its values; `None` for an index that the documents have no
+    /// field for.
+    fn indexed_field(&self, index: usize) -> Option<(&str, ValueKind)>;
+
+    /// A field that every document has, to count them by.
+    fn counted_field(&self) -> (&'static str, ValueKind);
+
+    /// Appends the `_id` of a record as the element `name`.
+    fn put_id(&self, worker: u32, number: u64, name: &str, out: &mut Vec<u8>);
+
+    /// Appends the document of a record.
+    fn render_document(&self, seed: u64, worker: u32, number: u64, out: &mut Vec<u8>);
+}
 
 /// Recipe by which records are made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,9 +44,9 @@ pub struct Records {
     pub indexes: usize,
     /// Seed.
     pub seed: u64,
-    /// POCDriver's document, where records are such documents.
+    /// The documents, where records are of a form of their own.
     #[serde(skip)]
-    pub pocdriver: Option<Arc<Template>>,
+    pub documents: Option<Arc<dyn RecordDocuments>>,
 }
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -75,7 +103,7 @@ mod tests {
 
     #[test]
     fn content_is_a_function_of_its_number() {
-        let records = Records { run: "r".into(), bytes: 25, indexes: 2, seed: 1, pocdriver: None };
+        let records = Records { run: "r".into(), bytes: 25, indexes: 2, seed: 1, documents: None };
         assert_eq!(records.record_value(0, 7), records.record_value(0, 7));
         assert_eq!(records.record_value(0, 7).len(), 25);
         assert_ne!(records.record_value(0, 7), records.record_value(1, 7));

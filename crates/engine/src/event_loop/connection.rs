@@ -45,7 +45,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.receive_pass()?;
             match self.errors.pop() {
                 Some((Outcome::Aborted, text)) => {
-                    return Err(Refused::new(RefusalCode::Limit, "", text).into());
+                    return Err(Refused::new(RefusalCode::Limit, "users", text).into());
                 }
                 Some((outcome, text)) => return failed(outcome, text),
                 None => {}

@@ -82,3 +82,116 @@ impl Dispatcher {
         self.first_user + u64::from(user)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::Process;
+    use crate::job::End;
+    use crate::rates::profile::Profile;
+    use dyno_types::{Content, Request};
+    use dyno_workload::{Draw, Frontier, Workload};
+    use std::sync::Arc;
+
+    /// Requests that are never executed; of users' own where it is so.
+    struct NamedReads {
+        metrics: Vec<String>,
+        per_user: bool,
+    }
+
+    impl Workload for NamedReads {
+        fn metrics(&self) -> &[String] {
+            &self.metrics
+        }
+        fn content(&self) -> Arc<dyn Content> {
+            unreachable!("nothing is executed")
+        }
+        fn draw(&self, index: u64) -> Draw {
+            Draw { index, kind: 0, seed: 0 }
+        }
+        fn bind(&self, _draw: &Draw, _frontier: &Frontier) -> Request {
+            Request::default()
+        }
+        fn is_per_user(&self) -> bool {
+            self.per_user
+        }
+        fn is_pure(&self) -> bool {
+            true
+        }
+    }
+
+    fn job(pacing: Pacing, per_user: bool) -> Job {
+        let reads = NamedReads { metrics: vec!["READ".into()], per_user };
+        let end = End { operations: Some(100), duration_ns: None };
+        Job { pacing, ..Job::closed_loop(Arc::new(reads), 4, end) }
+    }
+
+    fn open(rate: f64) -> Pacing {
+        Pacing::Open { profile: Profile::Constant { rate }, process: Process::Constant }
+    }
+
+    #[test]
+    fn the_pacing_decides_what_begins_operations() {
+        let kind = |pacing: Pacing, per_user: bool| {
+            let dispatcher = Dispatcher::new(&job(pacing, per_user), 4, 0, VecDeque::new());
+            (dispatcher.is_open, dispatcher.is_recorded, dispatcher.per_user)
+        };
+        assert_eq!(kind(Pacing::Closed { think_ns: 0 }, false), (false, false, false));
+        assert_eq!(kind(Pacing::Closed { think_ns: 0 }, true), (false, false, true));
+        assert_eq!(kind(open(1_000.0), false), (true, false, false));
+        // Recorded times do not wait for answers either.
+        assert_eq!(kind(Pacing::Recorded, false), (true, true, false));
+    }
+
+    #[test]
+    fn nothing_is_due_before_a_run_begins() {
+        let late = VecDeque::from([(5_000, 2), (9_000, 3)]);
+        let mut dispatcher = Dispatcher::new(&job(open(1_000.0), false), 4, 0, late.clone());
+        assert!(dispatcher.idle.is_empty() && dispatcher.resting.is_empty() && dispatcher.retries.is_empty());
+        assert!(dispatcher.schedule.is_none() && dispatcher.due.is_none());
+        assert_eq!((dispatcher.backlog, dispatcher.index_end), (0, u64::MAX));
+        assert_eq!((dispatcher.late, dispatcher.users_with_quota), (late, 4));
+        // One place for each user and request that it may have under way, without allocating while the load runs.
+        let pipelined = Job { pipeline: 8, ..job(open(1_000.0), false) };
+        dispatcher = Dispatcher::new(&pipelined, 4, 0, VecDeque::new());
+        assert!(dispatcher.idle.capacity() >= 32);
+    }
+
+    #[test]
+    fn each_arrival_that_is_taken_leaves_the_backlog() {
+        // Thread 1 of 2: every second arrival of 1,000 a second.
+        let mut dispatcher = Dispatcher::new(&job(open(1_000.0), false), 4, 0, VecDeque::new());
+        let profile = Profile::Constant { rate: 1_000.0 };
+        dispatcher.schedule = Some(Schedule::new(profile, Process::Constant, 7, 1, 2));
+        dispatcher.backlog = 3;
+        let mut taken = Vec::new();
+        while dispatcher.backlog > 0 {
+            taken.extend(dispatcher.schedule.as_ref().map(Schedule::peek_arrival));
+            dispatcher.advance_schedule();
+        }
+        assert_eq!(taken, [(1, 1_000_000), (3, 3_000_000), (5, 5_000_000)]);
+        let next = dispatcher.schedule.as_ref().map(Schedule::peek_arrival);
+        assert_eq!(next, Some((7, 7_000_000)));
+    }
+
+    #[test]
+    fn users_are_numbered_among_all_of_the_job() {
+        let numbers = |first: u64| {
+            let dispatcher = Dispatcher::new(&job(Pacing::Recorded, true), 3, first, VecDeque::new());
+            [0, 2].map(|user| dispatcher.user_number(user))
+        };
+        assert_eq!(numbers(0), [0, 2]);
+        assert_eq!(numbers(30), [30, 32]);
+    }
+
+    /// When users rest, the one whose rest ends first is the first to begin; of two at once the lower number.
+    #[test]
+    fn the_first_to_end_a_rest_begins_first() {
+        let mut dispatcher =
+            Dispatcher::new(&job(Pacing::Closed { think_ns: 1 }, false), 4, 0, VecDeque::new());
+        dispatcher.resting.extend([(30, 1), (10, 3), (10, 2)].map(Reverse));
+        let order: Vec<_> =
+            std::iter::from_fn(|| dispatcher.resting.pop().map(|Reverse(next)| next)).collect();
+        assert_eq!(order, [(10, 2), (10, 3), (30, 1)]);
+    }
+}

@@ -60,7 +60,7 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|e| Refused::new(RefusalCode::Unsupported, "", format!("TLS: {e}")))?;
+        .map_err(|e| Refused::new(RefusalCode::Unsupported, "tls", format!("TLS: {e}")))?;
     let builder = if tls.insecure || tls.any_name {
         let signed = match tls.insecure {
             true => None,

@@ -12,6 +12,7 @@ use dyno_compat_ycsb::report::render::{Overall, report};
 use dyno_record::{Buckets, MergedSlot, Scale, Totals, bucket_high, bucket_low, bucket_of};
 use dyno_rundir::schema::{Phase, Summary};
 use dyno_rundir::{RecordedInterval, RunDir};
+use dyno_types::metric::BULK;
 use std::time::{Duration, SystemTime};
 
 /// Seconds between two lines of tables that report in intervals: the default of both programs.
@@ -165,7 +166,7 @@ pub fn pocdriver(run: &RunDir) -> Result<String, ExportError> {
     // A bulk of one command may hold several documents, too: a worker that only inserts for a while sends such ones.
     let size = run.run.settings.iter().find(|setting| setting.key == "bulksize");
     let one_by_one = size.is_none_or(|size| size.value == "1");
-    if ok("BULK") > 0 && (ok("BULK") != writes || !one_by_one) {
+    if ok(BULK) > 0 && (ok(BULK) != writes || !one_by_one) {
         let words = "POCDriver's log counts documents, but this run wrote several in one bulk and its files count commands";
         return Err(lacking(run, words));
     }

@@ -171,14 +171,14 @@ pub fn read_objects(content: &str) -> Result<Vec<Value>, Refused> {
     let mut all = Vec::new();
     for document in documents(content) {
         let object: Value = serde_saphyr::from_str(&document)
-            .map_err(|e| Refused::new(RefusalCode::BadFile, "", e.to_string()))?;
+            .map_err(|e| Refused::new(RefusalCode::BadFile, "manifests", e.to_string()))?;
         if object.is_null() {
             continue;
         }
         let (kind, own) = name(&object);
         if !KINDS.contains(&kind) || own.is_empty() {
             let words = format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", "));
-            return Err(Refused::new(RefusalCode::BadFile, "", words));
+            return Err(Refused::new(RefusalCode::BadFile, "manifests", words));
         }
         all.push(object);
     }

@@ -156,7 +156,7 @@ fn plan(copies: usize) -> FailoverPlan {
             rate: Some(2_000.0),
             seed: 1,
             run: "r".into(),
-            pocdriver: None,
+            documents: None,
         },
         by: Disruption::Cut,
         rounds: 2,

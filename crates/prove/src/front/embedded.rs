@@ -33,7 +33,7 @@ struct EmbeddedMore {
 
 /// The command, for a store.
 pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
-    let (plan, claimed) = args.plan(run_name()?, 1)?;
+    let (plan, claimed) = args.plan(run_name()?, 1, args.poc_config()?.as_ref())?;
     if plan.copies > 1 {
         return Err(Failure::usage(format!("--copies {}: an embedded store has one copy", plan.copies)));
     }

@@ -170,7 +170,7 @@ impl FailoverArgs {
                 rate: Some(self.rate),
                 seed: self.seed,
                 run: run_name()?,
-                pocdriver: None,
+                documents: None,
             },
             by: match self.by {
                 By::Kill => failover::Disruption::Kill,

@@ -26,7 +26,8 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let database = database(uri)?.ok_or_else(|| {
         args.refuse("expected redis://, mongodb:// or an embedded store such as sqlite:FILE")
     })?;
-    let ((mut plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
+    let config = args.poc_config()?;
+    let ((mut plan, claimed), least) = (args.plan(run_name()?, 2, config.as_ref())?, args.least()?);
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let database: Arc<dyn ReplicatedStore> = database.into();
     let mut pre_checks = database.pre_checks(plan.copies, plan.durability)?;
@@ -93,10 +94,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
             sent: Some(written.sent),
             lag: Some(lag).filter(|lag| !lag.members.is_empty()),
             storage,
-            pocdriver: plan
-                .pocdriver
-                .as_ref()
-                .map(|config| (args.size.pocdriver().to_owned(), config.now_ms)),
+            pocdriver: config.as_ref().map(|config| (args.size.pocdriver().to_owned(), config.now_ms)),
             ..IngestDetails::of(&plan)
         },
     };
@@ -207,7 +205,7 @@ impl IngestDetails {
 }
 
 fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> ProofClaim {
-    let records = match &plan.pocdriver {
+    let records = match &plan.documents {
         Some(_) => format!(
             "documents of POCDriver ({}; {} bytes on average)",
             args.size.pocdriver(),

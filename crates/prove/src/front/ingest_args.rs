@@ -1,14 +1,17 @@
 //! The command line of `dyno prove ingest`.
 
+use crate::poc_documents::PocDocuments;
 use clap::{Args, ValueEnum};
 use dyno_compat_pocdriver::work::parse;
 use dyno_db::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::records::RecordDocuments;
 use dyno_frontend::exit::Failure;
 use dyno_types::limits::{BATCH, BATCH_BYTES, INDEXES, RECORD_BYTES, THREADS};
 use dyno_types::secret::mask_text;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The sizes of the proof of ingest rate: bytes, indexes, records a second.
@@ -148,7 +151,10 @@ impl IngestArgs {
     }
 
     /// POCDriver's document, with the indexes asked for. "Now" of its dates is now; the certificate has it.
-    fn pocdriver(&self) -> Result<PocConfig, Failure> {
+    pub(super) fn poc_config(&self) -> Result<Option<PocConfig>, Failure> {
+        if self.document != RecordKind::Pocdriver {
+            return Ok(None);
+        }
         if self.record_bytes.is_some() {
             let words =
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
@@ -159,10 +165,16 @@ impl IngestArgs {
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
         args.seed = Some(self.seed);
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
-        Ok(args.config(now_ms)?)
+        Ok(Some(args.config(now_ms)?))
     }
 
-    pub(super) fn plan(&self, run: String, copies: usize) -> Result<(IngestPlan, f64), Failure> {
+    /// The plan, and the rate that is claimed. Records are the documents of `config` where there is one.
+    pub(super) fn plan(
+        &self,
+        run: String,
+        copies: usize,
+        config: Option<&PocConfig>,
+    ) -> Result<(IngestPlan, f64), Failure> {
         let (bytes, indexes, rate) = self.size.figures();
         let span = |option: &str, text: &str| {
             usage(option, parse_duration_ns(text, 1_000_000_000)).map(Duration::from_nanos)
@@ -177,11 +189,10 @@ impl IngestArgs {
         }
         let records =
             self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
-        let pocdriver = (self.document == RecordKind::Pocdriver).then(|| self.pocdriver()).transpose()?;
         let plan = IngestPlan {
             workers: self.threads,
             batch: self.batch,
-            record_bytes: match (&pocdriver, &self.record_bytes) {
+            record_bytes: match (config, &self.record_bytes) {
                 (Some(config), _) => mean_bytes(config),
                 (None, Some(text)) => usage("--record-bytes", parse_bytes(text))? as usize,
                 (None, None) => bytes,
@@ -196,7 +207,7 @@ impl IngestArgs {
             rate: self.rate.as_deref().map(|text| usage("--rate", parse_rate(text))).transpose()?,
             seed: self.seed,
             run,
-            pocdriver,
+            documents: config.map(|config| Arc::new(PocDocuments::new(config)) as Arc<dyn RecordDocuments>),
         };
         bounded_record(plan.record_bytes as u64, plan.batch)?;
         let claimed = match &self.require_rate {

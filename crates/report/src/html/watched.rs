@@ -4,6 +4,7 @@ use crate::html::charts::{Chart, ChartChoice};
 use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::timeline::Timeline;
 use dyno_rundir::monitor::{Kind, Recording};
+use dyno_types::database_series::{CPU_SYSTEM_S, CPU_USER_S, MEMORY_BYTES, OPERATIONS};
 
 /// Points of all series that are no chart of their own, together.
 const BUDGET: usize = 60_000;
@@ -184,7 +185,7 @@ impl RecordingView<'_> {
     }
 
     fn process(&self, source: &str, charts: &mut Vec<Chart>) {
-        let cpu = ["cpu.user_s", "cpu.system_s"].map(str::to_owned);
+        let cpu = [CPU_USER_S, CPU_SYSTEM_S].map(str::to_owned);
         let group = ["cgroup.cpu_s".to_owned()];
         // Of pods that a kubelet tells of, the control group is known alone.
         let own = self.recording.find_series(source, &cpu[0]).is_some();
@@ -210,14 +211,14 @@ impl RecordingView<'_> {
     }
 
     fn database(&self, source: &str, charts: &mut Vec<Chart>) {
-        let operations = vec![self.series(source, "operations", "commands", 1.0)];
+        let operations = vec![self.series(source, OPERATIONS, "commands", 1.0)];
         charts.extend(Chart::without_choices(
             &format!("{source}-operations"),
             &format!("{source}: commands"),
             "1/s",
             operations,
         ));
-        let memory = vec![self.series(source, "memory_bytes", "used", 1.0 / 1_048_576.0)];
+        let memory = vec![self.series(source, MEMORY_BYTES, "used", 1.0 / 1_048_576.0)];
         charts.extend(Chart::without_choices(
             &format!("{source}-memory"),
             &format!("{source}: memory"),

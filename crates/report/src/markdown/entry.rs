@@ -9,6 +9,11 @@ use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
 use dyno_rundir::monitor::{PhaseSpan, RecordedSeries, Recording};
 use dyno_rundir::schema::{Pair, Phase, Status, Summary, Trust};
+use dyno_types::database_series::{
+    CONNECTIONS, CPU_SYSTEM_S, CPU_USER_S, KEYSPACE_MISSES, MEMORY_BYTES, MEMORY_RESIDENT_BYTES, OPERATIONS,
+    RECEIVED_BYTES, REPLICATION_LAG_BYTES, REPLICATION_LAG_RECORDS, REPLICATION_PARTIAL_SYNCS,
+    REPLICATION_REPLICAS, UPTIME_S,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// CPU and memory of a component during a phase.
@@ -99,7 +104,7 @@ fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64)
     let mut sum = 0.0;
     for source in sources {
         let own: Option<Vec<RecordedSeries>> =
-            ["cpu.user_s", "cpu.system_s"].iter().map(|name| recording.find_series(source, name)).collect();
+            [CPU_USER_S, CPU_SYSTEM_S].iter().map(|name| recording.find_series(source, name)).collect();
         let series = own.or_else(|| Some(vec![recording.find_series(source, "cgroup.cpu_s")?]))?;
         let steps = series[0].points.windows(2).filter(|pair| {
             // Samples that stand beside those at the edges of phases are too close for a rate.
@@ -120,8 +125,7 @@ pub(super) fn read_component(
 ) -> Component {
     let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Component::default() };
     // Primaries are asked alone: where there are replicas, they do not tell of all.
-    let alone =
-        |source: &str| recording.max(source, "replication.replicas", from, to).is_none_or(|n| n == 0.0);
+    let alone = |source: &str| recording.max(source, REPLICATION_REPLICAS, from, to).is_none_or(|n| n == 0.0);
     // A kubelet looks every 10 to 15 seconds: of a phase that it has not looked at twice it says nothing.
     let tells = |source: &&str| {
         if source.starts_with("database") {
@@ -129,7 +133,7 @@ pub(super) fn read_component(
         }
         let Some(told) = recording.find_series(source, "cgroup.cpu_s") else { return true };
         let within = told.points.iter().filter(|(at, value)| (from..=to).contains(at) && value.is_some());
-        recording.find_series(source, "cpu.user_s").is_some() || within.count() > 1
+        recording.find_series(source, CPU_USER_S).is_some() || within.count() > 1
     };
     let of = |prefix: &&str| -> Vec<&str> {
         recording.source_names().filter(|name| name.starts_with(*prefix)).filter(tells).collect()
@@ -143,11 +147,11 @@ pub(super) fn read_component(
     // Of pods that a kubelet tells of, the control group is known alone.
     let cpu = |source: &str| {
         let rate = |name: &str| recording.counter_rate(source, name, from, to);
-        let own = || Some(rate("cpu.user_s")? + rate("cpu.system_s")?);
+        let own = || Some(rate(CPU_USER_S)? + rate(CPU_SYSTEM_S)?);
         own().or_else(|| rate("cgroup.cpu_s"))
     };
     let resident = |source: &str| {
-        let names = ["resident_bytes", "cgroup.memory_working_set_bytes", "memory.resident_bytes"];
+        let names = ["resident_bytes", "cgroup.memory_working_set_bytes", MEMORY_RESIDENT_BYTES];
         names.iter().find_map(|name| recording.max(source, name, from, to))
     };
     Component {
@@ -192,15 +196,15 @@ enum SeriesReduction {
 /// Metrics of databases: title, name of the series, what makes a figure of it, and by what that is
 /// divided. The first five are bexhoma's of Dragonfly, whose MB are MiB.
 const APPLICATION: [(&str, &str, SeriesReduction, f64); 9] = [
-    ("Replies Sent [count]", "operations", SeriesReduction::Increase, 1.0),
-    ("Memory Usage [Gi]", "memory_bytes", SeriesReduction::Most, GIB),
-    ("Processed Commands [per second]", "operations", SeriesReduction::PerSecond, 1.0),
-    ("Network Input [MB/sec]", "network.received_bytes", SeriesReduction::PerSecond, 1_048_576.0),
-    ("Replica Lag [records]", "replication.lag_records", SeriesReduction::Most, 1.0),
-    ("Replica Lag [bytes]", "replication.lag_bytes", SeriesReduction::Most, 1.0),
-    ("PSync [count]", "replication.partial_syncs", SeriesReduction::Increase, 1.0),
-    ("Connections [count]", "connections", SeriesReduction::Most, 1.0),
-    ("Keyspace Misses [count]", "keyspace.misses", SeriesReduction::Increase, 1.0),
+    ("Replies Sent [count]", OPERATIONS, SeriesReduction::Increase, 1.0),
+    ("Memory Usage [Gi]", MEMORY_BYTES, SeriesReduction::Most, GIB),
+    ("Processed Commands [per second]", OPERATIONS, SeriesReduction::PerSecond, 1.0),
+    ("Network Input [MB/sec]", RECEIVED_BYTES, SeriesReduction::PerSecond, 1_048_576.0),
+    ("Replica Lag [records]", REPLICATION_LAG_RECORDS, SeriesReduction::Most, 1.0),
+    ("Replica Lag [bytes]", REPLICATION_LAG_BYTES, SeriesReduction::Most, 1.0),
+    ("PSync [count]", REPLICATION_PARTIAL_SYNCS, SeriesReduction::Increase, 1.0),
+    ("Connections [count]", CONNECTIONS, SeriesReduction::Most, 1.0),
+    ("Keyspace Misses [count]", KEYSPACE_MISSES, SeriesReduction::Increase, 1.0),
 ];
 
 /// The place of the lag among them.
@@ -255,7 +259,7 @@ fn restarted(recording: Option<&Recording>) -> Option<bool> {
     };
     let process = |source: &str| {
         let own = recording
-            .find_series(source, "cpu.user_s")
+            .find_series(source, CPU_USER_S)
             .or_else(|| recording.find_series(source, "cgroup.cpu_s"))?;
         // One sample may be missing by chance.
         let gone = own.points.len() > 2 && own.points.iter().rev().take(2).all(|(_, value)| value.is_none());
@@ -264,7 +268,7 @@ fn restarted(recording: Option<&Recording>) -> Option<bool> {
     let found = recording.source_names().filter_map(|source| match source {
         source if source.starts_with("server") => Some(process(source)),
         source if source.starts_with("database") => {
-            falls(&recording.find_series(source, "uptime_s")?).map(Some)
+            falls(&recording.find_series(source, UPTIME_S)?).map(Some)
         }
         _ => None,
     });

@@ -3,6 +3,7 @@
 use dyno_analysis::is_summarised;
 use dyno_monitor::{Reading, Sample, SampleSink, SeriesKind, unix_ns};
 use dyno_rundir::monitor::{self, MonitorWriter, Recording};
+use dyno_types::database_series::{CONNECTIONS, MEMORY_BYTES, OPERATIONS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -101,9 +102,9 @@ impl Seen {
             *node = SeenNode::default();
             return;
         };
-        node.now.connections = sample.get("connections");
-        node.now.memory_bytes = sample.get("memory_bytes");
-        let Some(operations) = sample.get("operations") else { return };
+        node.now.connections = sample.get(CONNECTIONS);
+        node.now.memory_bytes = sample.get(MEMORY_BYTES);
+        let Some(operations) = sample.get(OPERATIONS) else { return };
         match node.counted {
             // A further sample at the edge of a phase is too near for a rate.
             Some((before, _)) if at_ns < before + least => {}

@@ -4,7 +4,7 @@ use crate::work::users::{first_user, part_of_users};
 use crate::work::{FoundCommand, Prepared, Wording, Work, shape};
 use dyno_config::experiment::{CommandSource, Experiment, When};
 use dyno_config::settings::PropertySettings;
-use dyno_config::template::{CommandLines, parse_commands, parse_data, read_file_lines};
+use dyno_config::template::{CommandLines, CommandTextError, parse_commands, parse_data, read_file_lines};
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::{Process, Profile};
@@ -96,12 +96,12 @@ pub(super) fn add_command_texts(spec: &mut Experiment) -> Result<(), Refused> {
 }
 
 /// Reads what a file of commands names: what came with its text, else files beside it.
-fn read_beside(source: &CommandSource, path: &str, name: &str) -> Result<Vec<u8>, String> {
+fn read_beside(source: &CommandSource, path: &str, name: &str) -> Result<Vec<u8>, CommandTextError> {
     if let Some(text) = source.files.get(name) {
         return Ok(text.clone().into_bytes());
     }
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
-    bounded::bytes_file(folder.join(name), IMPORT_BYTES).map_err(|e| e.to_string())
+    Ok(bounded::bytes_file(folder.join(name), IMPORT_BYTES)?)
 }
 
 fn read_mix(source: &CommandSource, wording: &Wording<'_>) -> Result<(String, CommandMix), Refused> {
@@ -136,18 +136,18 @@ fn read_mix(source: &CommandSource, wording: &Wording<'_>) -> Result<(String, Co
             let keys = source.keys.as_ref().map_or(DEFAULT_KEYS, |count| count.0.max(1));
             let common = |lines, ratio, numbers| CommandLines { lines, ratio, numbers, keys, data, seed: 1 };
             let Some(path) = &source.lines else {
-                let wrong =
-                    |why| Refused::new(RefusalCode::BadValue, key.to_string(), format!("{key}: {why}"));
+                let wrong = |why: CommandTextError| {
+                    Refused::new(RefusalCode::BadValue, key.to_string(), format!("{key}: {why}"))
+                };
                 return Ok((
                     "commands".into(),
                     common(&source.list, &source.ratio, None).parse().map_err(wrong)?,
                 ));
             };
             let key = from("workload.commands.lines");
-            let wrong = |why: String| refused(path, format!("{key}: {path}: {why}"));
+            let wrong = |why: CommandTextError| refused(path, format!("{key}: {path}: {why}"));
             let text = read_beside(source, "", path).map_err(wrong)?;
-            let text = String::from_utf8(text)
-                .map_err(|_| wrong("expected text, bytes as \\x00 in quotes".into()))?;
+            let text = String::from_utf8(text).map_err(|_| wrong(CommandTextError::NoText))?;
             let all = read_file_lines(&text).map_err(wrong)?;
             let ratio: Vec<f64> = all.iter().map(|one| one.weight).collect();
             let numbers: Vec<usize> = all.iter().map(|one| one.number).collect();
@@ -388,7 +388,7 @@ fn refuse_waiting(mix: &CommandMix, facts: &[CommandFacts]) -> Result<(), Refuse
                     operation.name
                 ),
             };
-            return Err(Refused::new(RefusalCode::Conflict, "", words));
+            return Err(Refused::new(RefusalCode::Conflict, "workload.commands", words));
         }
         number += operation.steps.len();
     }
@@ -416,7 +416,7 @@ fn refuse_crossings(
         let words = format!(
             "{name}: MULTI, EXEC and WATCH by themselves name no node of the cluster: use mode: multi"
         );
-        return Err(Refused::new(RefusalCode::Conflict, "", words).into());
+        return Err(Refused::new(RefusalCode::Conflict, "workload.commands", words).into());
     }
     let content = MixContent::new(mix, facts);
     let together = |first: usize, count: usize, name: &str| {
@@ -446,7 +446,9 @@ fn refuse_crossings(
                                 "{name}: the keys {first:?} and {key:?} go together, but are in the slots {other} and \
                                  {slot}: a hash tag such as {{%{{id}}}} puts keys into one slot"
                             );
-                            return Err(Refused::new(RefusalCode::Conflict, "", words).into());
+                            return Err(
+                                Refused::new(RefusalCode::Conflict, "workload.commands", words).into()
+                            );
                         }
                         Some(_) => {}
                         None => one = Some((key.clone(), slot)),

@@ -10,13 +10,15 @@ use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Workload};
+use dyno_types::metric;
 use dyno_types::rng::{Purpose, Stream, mix_bits};
 use dyno_types::{Content, Outcome, Request, Verb};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Metrics, in the order of the numbers below.
-const METRICS: [&str; 7] = ["INSERT", "KEYQUERY", "RANGEQUERY", "UPDATE", "ARRAYUPDATE", "INCREMENT", "BULK"];
+const METRICS: [&str; 7] =
+    ["INSERT", "KEYQUERY", "RANGEQUERY", "UPDATE", "ARRAYUPDATE", "INCREMENT", metric::BULK];
 const KEY_QUERY: u16 = 1;
 const RANGE_QUERY: u16 = 2;
 const BULK: u16 = 6;

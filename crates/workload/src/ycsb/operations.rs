@@ -1,6 +1,7 @@
 //! The kinds of operation and the metrics they are recorded under.
 
 use crate::OwnMetrics;
+use dyno_types::metric::READ_MODIFY_WRITE;
 use dyno_types::metric::{CLEANUP, SCAN_PER_RECORD, VERIFY};
 
 /// Kinds of operation, in the order of their weights ([`super::config::Proportions::all_weights`]) and metrics.
@@ -20,7 +21,7 @@ pub(super) const OPERATIONS: [(Operation, &str); 6] = [
     (Operation::Insert, "INSERT"),
     (Operation::Scan, "SCAN"),
     (Operation::Delete, "DELETE"),
-    (Operation::ReadModifyWrite, "READ-MODIFY-WRITE"),
+    (Operation::ReadModifyWrite, READ_MODIFY_WRITE),
 ];
 
 /// Metric of a kind that the mix cannot produce.

@@ -3,6 +3,10 @@
 
 use super::figures::Facts;
 use dyno_rundir::monitor::Recording;
+use dyno_types::database_series::{
+    AOF_DELAYED_SYNCS, AOF_REWRITING, CONNECTIONS_REJECTED, KEYSPACE_EVICTED, KEYSPACE_HITS, KEYSPACE_MISSES,
+    MEMORY_BYTES, MEMORY_LIMIT_BYTES, RDB_SAVING,
+};
 use dyno_types::mongod::counters::{
     CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, DOCUMENTS_RETURNED,
     FLOW_CONTROL_WAITED_US, JOURNAL_SYNC_US, QUEUE_TOTAL, SCANNED_DOCUMENTS, TICKETS, WRITE_CONFLICTS,
@@ -56,22 +60,22 @@ pub(super) fn add_database_facts(
     facts.set("database.flow_control_share", held.map(|us| us / 1e6));
     facts.set("journal.sync_share", worst(&|node| rate(node, JOURNAL_SYNC_US)).map(|us| us / 1e6));
 
-    facts.set("database.evicted_per_op", per_op(all("keyspace.evicted")));
-    facts.set("database.memory_of_limit", worst(&|node| share(node, "memory_bytes", "memory.limit_bytes")));
+    facts.set("database.evicted_per_op", per_op(all(KEYSPACE_EVICTED)));
+    facts.set("database.memory_of_limit", worst(&|node| share(node, MEMORY_BYTES, MEMORY_LIMIT_BYTES)));
     facts.set(
         "database.misses",
         worst(&|node| {
-            let (hits, misses) = (rate(node, "keyspace.hits")?, rate(node, "keyspace.misses")?);
+            let (hits, misses) = (rate(node, KEYSPACE_HITS)?, rate(node, KEYSPACE_MISSES)?);
             (hits + misses > 0.0).then(|| misses / (hits + misses))
         }),
     );
-    let saving = ["rdb.saving", "aof.rewriting"];
+    let saving = [RDB_SAVING, AOF_REWRITING];
     facts.set(
         "database.saving_share",
         worst(&|node| saving.iter().filter_map(|name| mean(node, name)).reduce(f64::max)),
     );
-    facts.set("database.delayed_syncs_per_s", worst(&|node| rate(node, "aof.delayed_syncs")));
-    facts.set("database.refused_per_s", worst(&|node| rate(node, "connections_rejected")));
+    facts.set("database.delayed_syncs_per_s", worst(&|node| rate(node, AOF_DELAYED_SYNCS)));
+    facts.set("database.refused_per_s", worst(&|node| rate(node, CONNECTIONS_REJECTED)));
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{HostRole, Phase, PhaseHost};
 use dyno_types::Outcome;
+use dyno_types::metric::CLEANUP;
 use dyno_types::mongod::MongodVersion;
 use dyno_types::stats::median;
 
@@ -74,7 +75,7 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
         let of = |metric: &dyno_rundir::schema::Metric| {
             metric.service.as_ref()?.percentiles_us.get(quantile).copied().flatten()
         };
-        phase.metrics.iter().filter(|metric| metric.name != "CLEANUP").filter_map(of).reduce(f64::max)
+        phase.metrics.iter().filter(|metric| metric.name != CLEANUP).filter_map(of).reduce(f64::max)
     };
     // By the kernel's clock it is no part of a service time.
     let by_kernel = phase.stamps.as_ref().is_some_and(|found| {

@@ -55,7 +55,7 @@ pub(super) struct LoginParts {
 impl LoginParts {
     /// Reads what stands before the `@`.
     pub fn new(login: &str) -> Result<Self, Refused> {
-        let refuse = |why: &str| Refused::new(RefusalCode::BadValue, "", why);
+        let refuse = |why: &str| Refused::new(RefusalCode::BadValue, "target", why);
         let hidden = |_| refuse("the user or password has a % that is not followed by two hex digits");
         if login.contains('@') {
             return Err(refuse("the user or password has an @: write %40 for it"));
@@ -155,12 +155,12 @@ fn both(user: Option<String>, password: Option<String>) -> Result<(String, Strin
         (Some(user), Some(password)) => Ok((user, password)),
         (Some(_), None) => Err(Refused::new(
             RefusalCode::Missing,
-            "",
+            "target",
             "the URI names a user but no password: write user:password@",
         )),
         (None, _) => Err(Refused::new(
             RefusalCode::Missing,
-            "",
+            "target",
             "the URI names no user to log in: write user:password@",
         )),
     }

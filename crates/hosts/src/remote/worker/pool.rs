@@ -9,12 +9,12 @@ use crate::remote::worker::member::{OwnPart, PoolMember};
 use crate::remote::worker::pool_error::{WorkerPoolError, lost_in_words};
 use crate::remote::worker::serve::unix_ns;
 use crate::remote::worker::spawn::{WorkerSpec, is_one_group, spawn};
+use dyno_databases::registry;
 use dyno_db::target::TargetInfo;
-use dyno_db_mongodb::probe::describe_missing;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
-use dyno_session::collection_stats::{CollectionStats, WorkerPart};
+use dyno_session::collection_stats::{WatchedCollections, WorkerPart};
 use dyno_session::hosts::SeenByWorker;
 use dyno_session::load_generator::{Applied, LoadGenerator, merge_replayed};
 use dyno_session::work::Prepared;
@@ -57,7 +57,7 @@ pub struct WorkerPool {
     /// Time that a worker may say nothing in a phase.
     pub(super) lease: Duration,
     /// Targets whose collections are asked for before and after every phase.
-    pub collection_stats: CollectionStats,
+    pub collection_stats: WatchedCollections,
     /// Numbers of the workers of each target that take part in loading and in measuring.
     pub taking_part: [Range<usize>; 2],
 }
@@ -90,7 +90,7 @@ impl WorkerPool {
             lost: Mutex::new(Vec::new()),
             cut_short: CutShort::default(),
             lease: LEASE,
-            collection_stats: CollectionStats::default(),
+            collection_stats: WatchedCollections::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
         pool.keep_alive()?;
@@ -448,7 +448,7 @@ impl LoadGenerator for WorkerPool {
     }
 
     fn missing(&self) -> Option<String> {
-        describe_missing(&self.facts)
+        registry::describe_missing(&self.facts)
     }
 
     fn lost(&self) -> Vec<String> {

@@ -21,7 +21,7 @@ impl From<WorkerPoolError> for RunError {
     fn from(error: WorkerPoolError) -> Self {
         match error {
             WorkerPoolError::Refused(words) => {
-                RunError::Refused(Refused::new(RefusalCode::BadValue, "", words))
+                RunError::Refused(Refused::new(RefusalCode::BadValue, "workers", words))
             }
             WorkerPoolError::Unreachable(words) => {
                 RunError::Unreachable { outcome: Outcome::Unreachable, words }

@@ -98,7 +98,7 @@ impl Rehearsal {
             lost: Mutex::default(),
             cut_short: CutShort::default(),
             lease: Duration::from_secs(60),
-            collection_stats: CollectionStats::default(),
+            collection_stats: WatchedCollections::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
         };
         Rehearsal { pool, says, heard, control: Control::default(), seconds: Vec::new() }

@@ -367,10 +367,9 @@ impl WorkerLoop<'_> {
     ) -> Result<PhaseDone, WorkerFailure> {
         assigned.work.adopt(prepared)?;
         let whole = match stage {
-            Stage::Load => assigned
-                .work
-                .load()?
-                .ok_or_else(|| Refused::new(RefusalCode::Conflict, "", "there is nothing to load"))?,
+            Stage::Load => assigned.work.load()?.ok_or_else(|| {
+                Refused::new(RefusalCode::Conflict, "phases.load", "there is nothing to load")
+            })?,
             Stage::Measure => assigned.work.measure()?,
         };
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
@@ -532,7 +531,7 @@ impl AssignedTarget {
         let all = spec.taking_part(stage == Stage::Load, assignment.total);
         let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
         let number = number.ok_or_else(|| {
-            Refused::new(RefusalCode::Conflict, "", "this worker takes no part in the phase")
+            Refused::new(RefusalCode::Conflict, "workers", "this worker takes no part in the phase")
         })?;
         let part = self.work.part(&job, number, all.len())?;
         part.check()?;
