@@ -40,7 +40,7 @@ pub enum CliCommand {
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(crate::report::ReportArgs),
-    /// Make a recording of traffic: of a capture, the output of MONITOR or an append-only file, or as a proxy before the server
+    /// Make a recording of traffic: of a capture, what a server has written down, or as a proxy before the server
     Record(Box<RecordArgs>),
     /// Send recorded traffic once more, and compare the replies with those of then
     Replay(Box<ReplayArgs>),

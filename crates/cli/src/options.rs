@@ -62,7 +62,7 @@ pub struct RecordArgs {
     /// Kind of the file; default: what its first bytes say
     #[arg(long, value_enum, value_name = "KIND")]
     pub kind: Option<SourceKind>,
-    /// Values longer than this are kept as length, hash and compressibility; default: 64KiB
+    /// Values longer than this are kept as length, hash and compressibility; default: 64KiB, of MongoDB all are kept
     #[arg(long, value_name = "BYTES")]
     pub value_limit: Option<String>,
     /// Ports of the servers in a capture; default: those to which commands go
@@ -93,8 +93,8 @@ pub struct ProxyArgs {
     /// Record as a proxy: address to which clients connect instead of the server's; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", requires = "to", help_heading = "Proxy")]
     pub listen: Option<String>,
-    /// Server behind the proxy, as redis://, rediss:// or unix://; clients log in through the proxy themselves, a login in this
-    /// URI is only used to look at the server before
+    /// Server behind the proxy, as redis://, rediss://, unix:// or mongodb://; clients log in through the proxy themselves, a
+    /// login in this URI is only used to look at the server before
     #[arg(long, value_name = "URI", requires = "listen", help_heading = "Proxy")]
     pub to: Option<String>,
     /// Take the password of --to from env:NAME, file:PATH (its first line) or a prompt

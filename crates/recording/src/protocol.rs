@@ -17,8 +17,8 @@ pub enum RecordedProtocol {
 }
 
 impl RecordedProtocol {
-    /// Longest value that is kept as it is unless something else is asked for, bytes. MongoDB's bodies are kept as a whole: nothing
-    /// like them can be made of a length.
+    /// Longest value that is kept as it is unless something else is asked for, bytes. MongoDB's bodies are kept as a whole:
+    /// nothing like them can be made of a length.
     pub fn usual_value_limit(self) -> usize {
         match self {
             RecordedProtocol::Redis | RecordedProtocol::Memcached => VALUE_LIMIT,

@@ -193,7 +193,7 @@ fn lines_of_a_log_from_before_4_4_are_read() {
             600,
             concat!(
                 r#"update t.c command: { q: { _id: ObjectId('0123456789abcdef01234567') }, u: { $set: { t: "he "#,
-                r#"said "hi", loud", d: new Date(-5), n: null, b: BinData(0, 6162), e: [ 1, {}, [] ], f: "#,
+                r#"said "hi" loud", d: new Date(-5), n: null, b: BinData(0, 6162), e: [ 1, {}, [] ], f: "#,
                 r#"Timestamp(5, 7), g: /a.b/i, h: -3, k: MaxKey, o: true } }, multi: false, upsert: true } "#,
                 r#"planSummary: IDHACK nMatched:0 nModified:0 upsert:1 numYields:0 1ms"#
             ),
@@ -253,7 +253,7 @@ fn lines_of_a_log_from_before_4_4_are_read() {
             "98 1 getMore t: getMore=7:12 collection=c _openedBy={connection=0:10 command=0:12} -> array 2",
             concat!(
                 "199 0 update t: update=c updates={0={q={_id=[1, 35, 69, 103, 137, 171, 205, 239, 1, 35, 69, 103]:7} ",
-                "u={$set={t=he said \"hi\", loud d=-5:9 n=[]:a b=[2, 0, 0, 0, 0, 97, 98]:5 e={0=1:10 1={} 2={}} ",
+                "u={$set={t=he said \"hi\" loud d=-5:9 n=[]:a b=[2, 0, 0, 0, 0, 97, 98]:5 e={0=1:10 1={} 2={}} ",
                 "f=[7, 0, 0, 0, 5, 0, 0, 0]:11 g=[97, 46, 98, 0, 105, 0]:b h=-3:10 k=[]:7f o=1:8}} multi=0:8 ",
                 "upsert=1:8}} -> status 1"
             ),
