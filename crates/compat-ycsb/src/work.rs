@@ -13,7 +13,7 @@ use dyno_db::target::OpenTarget;
 use dyno_db_mongodb::official::NO_BATCHES;
 use dyno_engine::{Control, Job, Queue, Retry, RunError};
 use dyno_record::Scale;
-use dyno_session::presence::find_inserted;
+use dyno_session::existing_records::find_inserted;
 use dyno_session::work::ycsb::{core_config, needed_verbs};
 use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::bounded;

@@ -1,7 +1,7 @@
 //! Commands that prepare a workload or look after it: indexes, counts, drops, figures of collections.
 
 use crate::command_error::CommandError;
-use crate::line::MongoLine;
+use crate::connection::MongoLine;
 use crate::official::OfficialDeployment;
 use crate::protocol::{Deployment, MongoOptions};
 use dyno_db::collections::FiguresByCollection;

@@ -1,10 +1,10 @@
 //! MongoDB: a replica set, and write concern `majority`; a single server, for a claim of one copy.
 
-pub mod talk;
+pub mod ingest_client;
 
 use crate::command_error::CommandError;
-use crate::copies::talk::{COMMAND, MongoTalk, counted, index_of};
-use crate::line::{GREETING, MongoLine};
+use crate::connection::{GREETING, MongoLine};
+use crate::copies::ingest_client::{COMMAND, MongoTalk, counted, index_of};
 use crate::probe::address;
 use crate::protocol::{Deployment, MongoOptions};
 use dyno_db::copies::database::{

@@ -5,8 +5,8 @@
 //! ```
 
 use crate::clock::PhaseTimes;
+use crate::experiment_run::OneRun;
 use crate::fault_targets::{FaultError, FaultTargets, FaultTrace, FaultTraces, Injection};
-use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
 use dyno_analysis::faults::InjectedFault;
 use dyno_config::experiment::Experiment;

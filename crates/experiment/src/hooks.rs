@@ -1,6 +1,6 @@
 //! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use dyno_config::values::Span;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;

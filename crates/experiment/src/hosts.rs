@@ -1,6 +1,6 @@
 //! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use dyno_config::experiment::ssh::Ssh;
 use dyno_config::inventory::{Inventory, InventoryHost};
 use dyno_engine::Control;

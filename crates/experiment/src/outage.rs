@@ -83,7 +83,7 @@ impl Outage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failed::Failed;
+    use crate::experiment_error::Failed;
     use crate::rate_search::tests::record;
     use dyno_localhost::error::LocalError;
 

@@ -2,7 +2,7 @@
 //! they are, and the journal below `standing/` what there is to undo. Nothing else outlives a command.
 
 use crate::dataset_key::{differs, key};
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{Failed, of_server};
 use crate::volumes;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
@@ -10,7 +10,7 @@ use dyno_config::server::ServerSpec;
 use dyno_databases::container::count_elsewhere;
 use dyno_hosts::kubernetes::manifests::server::server_image;
 use dyno_hosts::kubernetes::persistent_pods::PersistentPods;
-use dyno_hosts::servers::needs::version_of;
+use dyno_hosts::servers::preflight::version_of;
 use dyno_hosts::servers::volume::{Loaded, VolumeKey};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;

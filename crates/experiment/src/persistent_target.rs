@@ -1,7 +1,7 @@
 //! The way between a run's target and persistent servers: a run's place on them, and what is written down where they are left.
 
 use crate::dataset_key::key;
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{Failed, of_server};
 use crate::persistent_servers::{PersistentServers, StartedProcess, same};
 use crate::pods::on_persistent;
 use crate::provisioned_target::{DescribedServer, OwnedResources, ProvisionedTarget, SharedServers};

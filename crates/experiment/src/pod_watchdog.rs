@@ -6,7 +6,7 @@
 
 use crate::provisioned_target::ProvisionedTarget;
 use dyno_engine::Job;
-use dyno_hosts::remote::worker::cut_short::CutShort;
+use dyno_hosts::remote::worker::abort_reason::CutShort;
 use dyno_hosts::remote::worker::pool::WorkerPool;
 use dyno_localhost::error::LocalError;
 use dyno_record::Totals;

@@ -1,6 +1,6 @@
 //! A run's servers and workers in pods of a cluster.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use crate::hosts::ReachedHost;
 use crate::provisioned_target::{OwnedResources, ProvisionedTarget, SharedServers};
 use crate::random::{random, random_name, secured};

@@ -2,7 +2,7 @@
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{Failed, of_server};
 use crate::faults::{by_proxies, on_workers};
 use crate::persistent_servers::PersistentServers;
 use crate::pods::in_pods;

@@ -1,6 +1,6 @@
 //! Target that a run is applied to once it is there: targets, the servers that were started for it, and how they end.
 
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{Failed, of_server};
 use crate::fault_targets::FaultTargets;
 use crate::faults::FaultReach;
 use crate::hosts::{Hosts, ReachedHost};

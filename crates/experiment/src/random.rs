@@ -1,6 +1,6 @@
 //! Random names, and passwords that the user has not given.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_localhost::error::LocalError;
 

@@ -1,6 +1,6 @@
 //! Servers on hosts that are reached by ssh, with the data of a volume there where one is asked for.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use crate::hosts::ReachedHost;
 use crate::provisioned_target::{OwnedResources, ProvisionedTarget};
 use crate::random::secured;

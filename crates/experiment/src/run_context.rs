@@ -1,10 +1,10 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
 use crate::dataset_cache;
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
+use crate::experiment_run::OneRun;
 use crate::hosts::hosts_of;
 use crate::journal::WindowEstimate;
-use crate::one::OneRun;
 use crate::participants::Participants;
 use crate::pod_watchdog::WatchedObserver;
 use crate::provisioned_target::{ProvisionedTarget, SharedServers};

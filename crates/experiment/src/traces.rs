@@ -5,7 +5,7 @@
 //! ```
 
 use crate::clock::PhaseTimes;
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};

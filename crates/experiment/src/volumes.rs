@@ -1,7 +1,7 @@
 //! The volume of a run: found and judged before the servers start, counted once they run, filled after the load.
 
 use crate::dataset_key::{Begin, decide, key};
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{Failed, of_server};
 use crate::random::random;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, When};
@@ -11,7 +11,7 @@ use dyno_engine::Control;
 use dyno_hosts::kubernetes::kubectl::Kubectl;
 use dyno_hosts::kubernetes::volumes as claims;
 use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
-use dyno_hosts::servers::needs::version_of;
+use dyno_hosts::servers::preflight::version_of;
 use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_hosts::servers::server::{Beginning, Server, volume as folders};
 use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey, is_still};

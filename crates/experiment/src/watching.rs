@@ -1,6 +1,6 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
 use crate::provisioned_target::ProvisionedTarget;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;

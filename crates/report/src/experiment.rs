@@ -1,7 +1,7 @@
 //! The table of an experiment: one line for each cell.
 
-use crate::worth;
-use crate::worth::Worth;
+use crate::cost_efficiency;
+use crate::cost_efficiency::Worth;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
@@ -51,7 +51,7 @@ impl CellRow {
     pub fn set_cost_efficiency(&mut self, per_core: &[f64], price: Option<f64>) {
         self.per_core = Worth::of_runs(per_core);
         let each = |price: f64| -> Vec<f64> {
-            self.throughputs.iter().map(|one| worth::per_price(*one, price)).collect()
+            self.throughputs.iter().map(|one| cost_efficiency::per_price(*one, price)).collect()
         };
         self.per_price = price.and_then(|price| Worth::of_runs(&each(price)));
     }

@@ -1,7 +1,7 @@
 //! Check of the records that are there against those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::presence::{are_records_present, count_range, found};
+use crate::existing_records::{are_records_present, count_range, found};
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};

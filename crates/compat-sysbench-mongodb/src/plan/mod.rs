@@ -9,14 +9,14 @@
 //! last version; defaults and `_id`s follow from that.
 
 pub mod arithmetic;
-mod layers;
 pub mod resolve;
 pub mod shell;
+mod variable_scopes;
 pub mod variables;
 
-use crate::plan::layers::Layers;
 use crate::plan::resolve::{Overrides, SysbenchPlan};
 use crate::plan::shell::{ScriptAssignment, ScriptLineError, Shell};
+use crate::plan::variable_scopes::Layers;
 use dyno_config::settings::{BadSetting, Source};
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;

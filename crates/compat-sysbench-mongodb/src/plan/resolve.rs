@@ -1,6 +1,6 @@
 //! Turns variables into a plan: dialect, numbers, connection string.
 
-use crate::plan::layers::Layers;
+use crate::plan::variable_scopes::Layers;
 use crate::plan::variables::{KnownVersions, SEED, VARIABLES, names, variable};
 use dyno_config::settings::{BadSetting, Provenance, Source};
 use dyno_types::limits::{COLLECTIONS, CONNECTIONS};

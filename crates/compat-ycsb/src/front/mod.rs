@@ -14,15 +14,15 @@ mod help;
 mod output;
 mod run;
 mod shell;
-mod trouble;
 mod watch;
+mod ycsb_failure;
 
 use crate::plan::{Invocation, Mode, parse, wants_compat_exit};
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
-use trouble::Trouble;
+use ycsb_failure::Trouble;
 
 /// The command.
 pub fn ycsb(arguments: &[String]) -> ExitCode {

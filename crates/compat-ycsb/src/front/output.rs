@@ -1,6 +1,6 @@
 //! Results that are left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
 
-use super::trouble::Trouble;
+use super::ycsb_failure::Trouble;
 use crate::plan::Mode;
 use crate::report::exporter::Exporter;
 use crate::report::line::{Line, ReportNumber};

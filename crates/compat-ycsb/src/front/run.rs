@@ -2,8 +2,8 @@
 
 use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
-use super::trouble::Trouble;
 use super::watch::YcsbWatch;
+use super::ycsb_failure::Trouble;
 use crate::plan::{Mode, YcsbCommand};
 use crate::report::metrics::metrics;
 use crate::report::render::Overall;

@@ -8,11 +8,11 @@ pub mod volume;
 
 use crate::collected::CollectedFile;
 use crate::servers::launch::prefix_or_less;
-use crate::servers::member::{Member, copy_of};
-use crate::servers::needs::{absolute, find_program, find_router, ports, version};
 use crate::servers::placement;
 use crate::servers::placement::Plan;
+use crate::servers::preflight::{absolute, find_program, find_router, ports, version};
 use crate::servers::server::fault_preparation::FaultPreparation;
+use crate::servers::server_process::{Member, copy_of};
 use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
 use dyno_databases::registry::server;
 use dyno_db::servers::ServerNode;

@@ -1,5 +1,6 @@
 //! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
+use crate::cost_efficiency::Worth;
 use crate::faults;
 use crate::html::analysis_sections::{StabilityAnalysis, render_stability};
 use crate::html::charts::{Chart, ChartChoice, PageData};
@@ -21,7 +22,6 @@ use crate::html::workload::describe_workload;
 use crate::style::Style;
 use crate::summary::{NOT_WATCHED, SummaryExtras, render_summary};
 use crate::tuning;
-use crate::worth::Worth;
 use dyno_rundir::schema::{Environment, Run};
 use dyno_rundir::{ExperimentDir, RunDir, files};
 use dyno_types::percent::{self, AsciiSet, RESERVED};

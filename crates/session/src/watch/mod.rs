@@ -1,11 +1,11 @@
 //! Monitors of a run: what there is to watch, and what is kept of it.
 
-pub mod seen;
+pub mod monitor_snapshot;
 pub mod sources;
 
 use crate::hosts::others_of;
-use crate::watch::seen::Seen;
-use crate::watch::seen::{ServerNow, SourceSnapshot};
+use crate::watch::monitor_snapshot::Seen;
+use crate::watch::monitor_snapshot::{ServerNow, SourceSnapshot};
 use dyno_analysis::is_summarised;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{

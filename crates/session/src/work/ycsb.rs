@@ -1,7 +1,7 @@
 //! YCSB's core workload as work.
 
 use crate::dataset_check::present_as;
-use crate::presence::{Inserted, find_inserted, looked_for};
+use crate::existing_records::{Inserted, find_inserted, looked_for};
 use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
@@ -218,7 +218,7 @@ fn take_workload(
         return Ok(path.file_stem().map_or("workload".into(), |stem| stem.to_string_lossy().into_owned()));
     }
     let Some(found) = by_letter.or_else(|| stock_file(text)) else {
-        let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
+        let names: Vec<&str> = dyno_workload::ycsb::builtin_workloads::stock_names().collect();
         let hint = suggest::hint(text, names.iter().copied());
         let known = names.join(", ");
         return Err(Refused::new(

@@ -3,7 +3,7 @@
 //! YCSB starts with whatever it is given and then spins, divides by zero or reads records that are not there; every
 //! such combination is refused here, before any load is sent. Counts have 64 bits.
 
-use super::earlier::Earlier;
+use super::prior_inserts::Earlier;
 use super::properties::{BadProperty, Lookup, MAX_COUNT, PropertyReader};
 use super::request_distribution::{Flavour, RequestDistribution};
 use crate::distributions::{LengthHistogram, THETA};

@@ -11,9 +11,9 @@
 
 use super::config::{CoreConfig, ScanLengths};
 use super::content::CoreContent;
-use super::earlier::{Earlier, Worker};
 use super::operations::own_metrics;
 use super::operations::{MetricOf, Operation, asked, run_metrics};
+use super::prior_inserts::{Earlier, Worker};
 use super::properties::BadProperty;
 use super::requests::Chooser;
 use crate::OwnMetrics;

@@ -8,7 +8,7 @@
 
 mod content;
 
-use super::trouble::Trouble;
+use super::ycsb_failure::Trouble;
 use crate::bindings::BindingTarget;
 use crate::bindings::{resolve, take_environment};
 use crate::plan::YcsbCommand;

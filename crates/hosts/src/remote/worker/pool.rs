@@ -3,7 +3,7 @@
 use crate::protocol::frame::{Frame, write_frame};
 use crate::protocol::silence::{LEASE, NOTED, Waiting};
 use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
-use crate::remote::worker::cut_short::CutShort;
+use crate::remote::worker::abort_reason::CutShort;
 use crate::remote::worker::event::WorkerEvent;
 use crate::remote::worker::member::{OwnPart, PoolMember};
 use crate::remote::worker::pool_error::{WorkerPoolError, lost_in_words};

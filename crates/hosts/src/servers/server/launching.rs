@@ -1,8 +1,8 @@
 //! Starting the processes of a server, in the order in which they need each other, and waiting for them.
 
 use crate::servers::launch::{Launch, group_or_none};
-use crate::servers::member::{LAST_LINES, Member};
 use crate::servers::server::Server;
+use crate::servers::server_process::{LAST_LINES, Member};
 use dyno_config::server::Part;
 use dyno_databases::registry::server;
 use dyno_db::cluster::{ClusterError, ProcessGroup, with_all};

@@ -1,7 +1,7 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
 use crate::command_error::CommandError;
-use crate::line::MongoLine;
+use crate::connection::MongoLine;
 use crate::protocol::put_command;
 use dyno_db::copies::database::{DatabaseError, IngestClient, RecordSpan, WriteOutcome};
 use dyno_db::copies::plan::{Durability, IngestPlan};

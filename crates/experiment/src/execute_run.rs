@@ -1,10 +1,10 @@
 //! The making of one run: target, workers, phases, summary, and its line in the journal.
 
 use crate::dataset_cache;
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
+use crate::experiment_run::OneRun;
 use crate::hooks;
 use crate::journal::{RunRecord, RunStatus, WindowEstimate};
-use crate::one::OneRun;
 use crate::provision;
 use crate::provisioned_target::SharedServers;
 use crate::rate_search;

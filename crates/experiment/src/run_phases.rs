@@ -1,10 +1,10 @@
 //! The steps of a run: what is recorded, load, pause, measurement.
 
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
+use crate::experiment_run::OneRun;
 use crate::faults;
 use crate::faults::FaultReach;
 use crate::hooks;
-use crate::one::OneRun;
 use crate::series::SuccessSeries;
 use crate::traces::Traces;
 use dyno_analysis::Condition;
@@ -18,7 +18,7 @@ use dyno_localhost::error::LocalError;
 use dyno_record::Scale;
 use dyno_rundir::schema::Setting;
 use dyno_session::conductor::{Conductor, RunDirectory};
-use dyno_session::parts;
+use dyno_session::in_process_workers;
 use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::secret::mask_value;
@@ -219,7 +219,7 @@ fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
     let operations = job.end.operations.map(|n| n * pairs as u64);
     let end = End { operations, ..job.end };
     let all = vec![Job { end, ..job }; pairs];
-    parts::join_jobs(&all).ok_or_else(|| Failed::other("a run without targets"))
+    in_process_workers::join_jobs(&all).ok_or_else(|| Failed::other("a run without targets"))
 }
 
 /// Thresholds of the experiment and objectives of its search, checked against the workload's operations.

@@ -2,9 +2,9 @@
 
 use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError};
-use crate::failed::Failed;
+use crate::experiment_error::Failed;
+use crate::experiment_run::OneRun;
 use crate::journal::{Entry, RunRecord, RunStatus};
-use crate::one::OneRun;
 use crate::persistent_servers::PersistentServers;
 use crate::pods::in_pods;
 use crate::point::SearchPoint;
