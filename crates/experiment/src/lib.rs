@@ -58,7 +58,7 @@ pub mod watching;
 
 use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError, read_record};
-use crate::experiment_run::OneRun;
+use crate::experiment_run::ExperimentRun;
 use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::outage::{Outage, is_out_of_reach};
 use crate::point::SearchPoint;
@@ -243,7 +243,7 @@ fn run(
         dir = %dir.display(),
         "a run begins"
     );
-    let one = OneRun {
+    let one = ExperimentRun {
         cell,
         point,
         dir,

@@ -6,7 +6,7 @@ use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds};
 use crate::keyspace::distinct_keys;
 use crate::load_generator::{Applied, LoadGenerator, threads};
 use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
-use crate::unresponsive_target::Silence;
+use crate::unresponsive_target::UnresponsiveTarget;
 use crate::watch::MonitorWatch;
 use crate::watch::monitor_snapshot::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
@@ -263,7 +263,7 @@ impl<'a> RunSession<'a> {
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
         let neighbours = watch.map(MonitorWatch::neighbours);
-        let mut silence = Silence::of_job(job, &self.control);
+        let mut silence = UnresponsiveTarget::of_job(job, &self.control);
         let control = silence.control.clone();
         let mut boundaries = PhaseBoundaries::for_phase(
             name,

@@ -25,7 +25,7 @@ pub use self::config::CoreConfig;
 pub use self::core::CoreWorkload;
 pub use self::economy::{Audit, EconomyConfig, EconomyWorkload};
 pub use self::occupancy::ConstantOccupancy;
-pub use self::prior_inserts::Earlier;
+pub use self::prior_inserts::PriorInserts;
 pub use self::properties::BadProperty;
 pub use self::table::{Property, Scope, known_properties};
 pub use self::timeseries::{TimeSeriesConfig, TimeSeriesWorkload};
