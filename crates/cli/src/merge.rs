@@ -10,7 +10,7 @@ use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::summary::{exit_of, show};
 use dyno_frontend::terminal;
 use dyno_record::Totals;
-use dyno_report::rebuilt::{assemble_summary, open_ended_run, summarise_totals};
+use dyno_report::recompute_summary::{assemble_summary, open_ended_run, summarise_totals};
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};

@@ -10,7 +10,7 @@ pub mod work;
 
 /// Functions of the surrounding program that this crate uses.
 #[derive(Clone, Copy, Debug)]
-pub struct Caller {
+pub struct WorkFrontEnd {
     /// Says something to the person who started it.
     pub warn: fn(&str),
     /// True if a signal has asked for the end.

@@ -1,6 +1,6 @@
 //! Preparation before the load: drops, indexes, and where each worker's sequence goes on.
 
-use crate::Caller;
+use crate::WorkFrontEnd;
 use crate::plan::args::PocArgs;
 use crate::shards::{self, Balancer};
 use dyno_db::collections::Collections;
@@ -59,7 +59,7 @@ pub fn prepare(
     args: &PocArgs,
     config: &PocConfig,
     opened: &dyn OpenTarget,
-    caller: Caller,
+    caller: WorkFrontEnd,
 ) -> Result<ReadyCollections, PrepareError> {
     let workload = PocWorkload::new(config, &[]).map_err(refused)?;
     let content = workload.poc_content();

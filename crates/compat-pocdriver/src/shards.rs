@@ -1,7 +1,7 @@
 //! A sharded cluster: the collection is sharded by `_id`, and each worker's documents to come have a chunk of their own, on
 //! the shard whose number is the worker's modulo the number of shards.
 
-use crate::Caller;
+use crate::WorkFrontEnd;
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_db_mongodb::command_error::CommandError;
 use dyno_workload::pocdriver::{PocConfig, Template};
@@ -20,7 +20,7 @@ pub fn distribute(
     collection: &str,
     config: &PocConfig,
     next: &[u64],
-    caller: Caller,
+    caller: WorkFrontEnd,
 ) -> Result<(), CommandError> {
     let shards = admin.list_shards()?;
     if shards.len() < 2 {
@@ -42,7 +42,10 @@ pub fn distribute(
 const FINAL: [i64; 2] = [13, 59];
 
 /// Tries until it succeeds, with a warning at the first failure.
-fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>, caller: Caller) -> Result<(), CommandError> {
+fn patiently(
+    attempt: &dyn Fn() -> Result<(), CommandError>,
+    caller: WorkFrontEnd,
+) -> Result<(), CommandError> {
     for number in 1.. {
         match attempt() {
             Ok(()) => break,
@@ -66,14 +69,14 @@ fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>, caller: Caller) -> 
 }
 
 /// A balancer that has been turned off, and is turned on again when this is dropped.
-pub struct Balancer(Option<MongoAdmin>, Caller);
+pub struct Balancer(Option<MongoAdmin>, WorkFrontEnd);
 
 impl Balancer {
     /// Turns it off if it is on.
     ///
     /// # Errors
     /// The router does not answer, or refuses.
-    pub fn stop(admin: MongoAdmin, caller: Caller) -> Result<Self, CommandError> {
+    pub fn stop(admin: MongoAdmin, caller: WorkFrontEnd) -> Result<Self, CommandError> {
         if !admin.is_balancing()? {
             return Ok(Balancer(None, caller));
         }

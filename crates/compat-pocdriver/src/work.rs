@@ -1,6 +1,6 @@
 //! POCDriver's flags as the work of an experiment.
 
-use crate::Caller;
+use crate::WorkFrontEnd;
 use crate::plan::args::PocArgs;
 use crate::plan::forms::normal;
 use crate::setup::{self, PrepareError};
@@ -25,7 +25,7 @@ const NOW_MS: i64 = 1_700_000_000_000;
 
 /// A load of POCDriver's.
 pub struct PocWork {
-    caller: Caller,
+    caller: WorkFrontEnd,
     spec: Experiment,
     args: PocArgs,
     config: PocConfig,
@@ -119,7 +119,7 @@ impl PocWork {
     ///
     /// # Errors
     /// The flag that is not understood, or that cannot be.
-    pub fn read(spec: &Experiment, flags: &str, caller: Caller) -> Result<Self, Refused> {
+    pub fn read(spec: &Experiment, flags: &str, caller: WorkFrontEnd) -> Result<Self, Refused> {
         let mut args = parse(flags, caller.warn).map_err(|why| refuse_flags(why.refusal_code(), &why))?;
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
@@ -141,7 +141,12 @@ impl PocWork {
     ///
     /// # Errors
     /// Names the flag whose value cannot be used.
-    pub fn of(spec: Experiment, args: PocArgs, config: PocConfig, caller: Caller) -> Result<Self, Refused> {
+    pub fn of(
+        spec: Experiment,
+        args: PocArgs,
+        config: PocConfig,
+        caller: WorkFrontEnd,
+    ) -> Result<Self, Refused> {
         let content = PocWorkload::new(&config, &[]).map_err(bad)?.content();
         Ok(PocWork { caller, spec, args, config, next: Vec::new(), content, made: Mutex::default() })
     }

@@ -13,7 +13,7 @@ use dyno_db::target::OpenTarget;
 use dyno_db_mongodb::official::NO_BATCHES;
 use dyno_engine::{Control, Job, Queue, Retry, RunError};
 use dyno_record::Scale;
-use dyno_session::presence::find_inserted;
+use dyno_session::existing_records::find_inserted;
 use dyno_session::work::ycsb::{core_config, needed_verbs};
 use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::bounded;
@@ -23,7 +23,7 @@ use dyno_types::secret::mask_value;
 use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
-    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, Earlier, EconomyConfig, EconomyWorkload,
+    BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, EconomyConfig, EconomyWorkload, PriorInserts,
     TimeSeriesConfig, TimeSeriesWorkload, WorkloadClass, workload_class,
 };
 use std::sync::Arc;
@@ -241,14 +241,14 @@ impl Work for YcsbWork {
         let load = self.mode == Mode::Load;
         let Some(config) = &self.resume else { return Ok(Prepared { load, ..Prepared::default() }) };
         let found = find_inserted(opened, &self.workload.content(), config, control)?;
-        let (count, first) = (Earlier::new(found.end, &found.missing).count(), config.record_count);
+        let (count, first) = (PriorInserts::new(found.end, &found.missing).count(), config.record_count);
         let notes = vec![format!("{count} inserts of earlier runs are there, from key number {first} on")];
         Ok(Prepared { load, inserted: (found.end, found.missing), notes, ..Prepared::default() })
     }
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         if let Some(config) = &mut self.resume {
-            config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
+            config.earlier = PriorInserts::new(prepared.inserted.0, &prepared.inserted.1);
             let blame = |bad| self.settings.blame_source(bad);
             self.workload = Arc::new(CoreWorkload::run(config).map_err(blame)?);
         }

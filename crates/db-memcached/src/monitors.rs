@@ -2,7 +2,7 @@
 
 use crate::protocol::{MemcachedFacts, MemcachedOptions};
 use crate::stats;
-use dyno_db::ask::{AskedSource, PATIENCE_NS, poll_endpoint};
+use dyno_db::monitor_connection::{AskedSource, PATIENCE_NS, poll_endpoint};
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_engine::net::TlsConfig;

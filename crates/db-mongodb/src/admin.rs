@@ -1,7 +1,7 @@
 //! Commands that prepare a workload or look after it: indexes, counts, drops, figures of collections.
 
 use crate::command_error::CommandError;
-use crate::line::MongoLine;
+use crate::connection::MongoConnection;
 use crate::official::OfficialDeployment;
 use crate::protocol::{Deployment, MongoOptions};
 use dyno_db::collections::FiguresByCollection;
@@ -428,7 +428,7 @@ impl MongoAdmin {
 
 impl Direct {
     fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Done<Vec<u8>> {
-        let line = MongoLine::open(&self.options, self.tls.as_ref(), &self.endpoint, &self.deployment);
+        let line = MongoConnection::open(&self.options, self.tls.as_ref(), &self.endpoint, &self.deployment);
         line?.send_command(database, PATIENCE, fields)
     }
 }

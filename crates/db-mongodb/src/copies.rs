@@ -1,10 +1,10 @@
 //! MongoDB: a replica set, and write concern `majority`; a single server, for a claim of one copy.
 
-pub mod talk;
+pub mod ingest_client;
 
 use crate::command_error::CommandError;
-use crate::copies::talk::{COMMAND, MongoTalk, counted, index_of};
-use crate::line::{GREETING, MongoLine};
+use crate::connection::{GREETING, MongoConnection};
+use crate::copies::ingest_client::{COMMAND, MongoIngestClient, counted, index_of};
 use crate::probe::address;
 use crate::protocol::{Deployment, MongoOptions};
 use dyno_db::copies::database::{
@@ -70,14 +70,14 @@ impl MongoSet {
         })
     }
 
-    fn line(&self, member: &str) -> Result<MongoLine, CommandError> {
+    fn line(&self, member: &str) -> Result<MongoConnection, CommandError> {
         self.line_within(GREETING, member)
     }
 
-    fn line_within(&self, patience: Duration, member: &str) -> Result<MongoLine, CommandError> {
+    fn line_within(&self, patience: Duration, member: &str) -> Result<MongoConnection, CommandError> {
         let endpoint = resolve_address(&address(member))?;
         let deployment = Deployment::single_server(endpoint.clone());
-        MongoLine::open_within(patience, &self.options, self.tls.as_ref(), &endpoint, &deployment)
+        MongoConnection::open_within(patience, &self.options, self.tls.as_ref(), &endpoint, &deployment)
     }
 
     /// Asks a member what it is.
@@ -354,7 +354,7 @@ impl ReplicatedStore for MongoSet {
         let line = self.line_within(greeting, member)?;
         let majority = self.majority(member);
         let (database, sent) = (self.options.database.clone(), Sent::default());
-        Ok(Box::new(MongoTalk { line, database, majority, sent }))
+        Ok(Box::new(MongoIngestClient { line, database, majority, sent }))
     }
 
     fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError> {
@@ -424,7 +424,7 @@ impl ReplicatedStore for MongoSet {
 
 /// Returns whether an operation that the server has begun names a collection. An insert whose client is gone goes on, and would
 /// make the collection again after its drop. A server that does not tell its operations counts as one without any.
-fn is_written_to(line: &mut MongoLine, collection: &str) -> bool {
+fn is_written_to(line: &mut MongoConnection, collection: &str) -> bool {
     let told = line.send_command("admin", COMMAND, &|out| {
         bson::put_int32(out, "currentOp", 1);
         bson::put_boolean(out, "$ownOps", true);

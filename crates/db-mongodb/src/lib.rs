@@ -4,10 +4,10 @@
 pub mod admin;
 pub mod cluster;
 pub mod command_error;
+pub mod connection;
 pub mod copies;
 pub mod dns;
 pub mod ferretdb;
-pub mod line;
 pub mod monitors;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 pub mod official;

@@ -5,7 +5,7 @@ use crate::protocol::{
     Deployment, MongoDriver, MongoOptions, describe_error, is_ok, put_command, take_document,
 };
 use crate::server_status;
-use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
+use dyno_db::monitor_connection::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
 use dyno_db::probe::{NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::{Sample, Source};

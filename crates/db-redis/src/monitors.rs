@@ -4,7 +4,7 @@ use crate::info;
 use crate::protocol::resp::{self, RespReply};
 use crate::protocol::{ClusterTopology, ReadFrom, RedisFacts, RedisOptions};
 use crate::target::OpenRedis;
-use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
+use dyno_db::monitor_connection::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_db::target::WATCHED;

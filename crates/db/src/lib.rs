@@ -4,12 +4,12 @@
 //! to, before anything was said to it, an `OpenTarget` is one that has answered. They are met once a phase: the engine applies
 //! the load, and `OpenTarget::apply` chooses its driver or store. [`servers`] has the trait of servers that dyno starts.
 
-pub mod ask;
 pub mod cluster;
 pub mod collections;
 pub mod command_target;
 pub mod command_traffic;
 pub mod copies;
+pub mod monitor_connection;
 pub mod names;
 pub mod node;
 pub mod probe;

@@ -5,7 +5,7 @@ use crate::event_loop::LoadThread;
 use crate::files;
 use crate::job::{Clock, Control, Job, Pacing};
 use crate::merge::{Finished, Merger, Second, ThreadEvent, await_ready, recorder};
-use crate::net::{Cards, EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
+use crate::net::{EchoNet, Epoll, Net, NicClocks, TlsConfig, VirtualNet, monotonic_ns};
 use crate::null::NullDriver;
 use crate::run_error::RunError;
 use crate::shared::RunState;
@@ -31,8 +31,8 @@ pub fn run_wire<D: Driver>(
     files::raise_file_limit(job.users)?;
     let spin = job.spin;
     let cards = match job.stamps {
-        Clock::Hardware => Cards::clocks_towards(driver()?.endpoints())?,
-        Clock::Kernel | Clock::Client => Cards::default(),
+        Clock::Hardware => NicClocks::clocks_towards(driver()?.endpoints())?,
+        Clock::Kernel | Clock::Client => NicClocks::default(),
     };
     run_on(job, control, None, |_| Ok((driver()?, Epoll::new(tls.clone(), spin, &cards)?)), on_second)
 }

@@ -1,7 +1,7 @@
 //! Finds problems of a file without touching anything, and where they were written.
 
 use crate::hosts::named_hosts;
-use crate::steps;
+use crate::run_phases;
 use dyno_config::experiment::{Experiment, ExperimentPlan, MatrixCell};
 use dyno_config::tree::{Node, TreeError};
 use dyno_databases::registry;
@@ -57,7 +57,7 @@ fn of_cell(cell: &MatrixCell, read_work: ReadWork<'_>) -> Result<(), TreeError> 
     }
     let work = read_work(spec).map_err(|refused| refuse("workload", &refused))?;
     let job = work.measure().map_err(|refused| refuse("phases", &refused))?;
-    let conditions = steps::conditions(spec, job.workload.metrics());
+    let conditions = run_phases::conditions(spec, job.workload.metrics());
     conditions.map_err(|refused| refuse("require", &refused)).map(drop)
 }
 

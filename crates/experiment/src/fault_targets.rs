@@ -1,6 +1,6 @@
 //! The servers that faults are done to, on this host, through the agents of others or in pods, counted through from 0.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use dyno_engine::Control;
 use dyno_hosts::kubernetes::servers::ServerPods;
 use dyno_hosts::kubernetes::signals::{PodSignal, SignalError};
@@ -44,9 +44,9 @@ pub enum FaultError {
     Panicked,
 }
 
-impl From<FaultError> for Failed {
+impl From<FaultError> for ExperimentError {
     fn from(error: FaultError) -> Self {
-        Failed::other(error)
+        ExperimentError::other(error)
     }
 }
 

@@ -5,8 +5,8 @@
 //! ```
 
 use crate::clock::PhaseTimes;
+use crate::experiment_run::ExperimentRun;
 use crate::fault_targets::{FaultError, FaultTargets, FaultTrace, FaultTraces, Injection};
-use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
 use dyno_analysis::faults::InjectedFault;
 use dyno_config::experiment::Experiment;
@@ -115,9 +115,9 @@ impl FaultLog {
 }
 
 /// Tells that the phase is over, also where it ended by a panic.
-struct Over<'a>(&'a PhaseTimes);
+struct PhaseEndGuard<'a>(&'a PhaseTimes);
 
-impl Drop for Over<'_> {
+impl Drop for PhaseEndGuard<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -125,7 +125,7 @@ impl Drop for Over<'_> {
 
 /// Runs the phase with its faults beside it.
 pub(super) fn beside<T>(
-    run: &OneRun<'_>,
+    run: &ExperimentRun<'_>,
     spec: &Experiment,
     reach: FaultReach<'_>,
     clock: &PhaseTimes,
@@ -150,7 +150,7 @@ pub(super) fn beside<T>(
             hand.follow(clock);
             std::mem::take(&mut hand.done)
         });
-        let over = Over(clock);
+        let over = PhaseEndGuard(clock);
         let made = phase();
         drop(over);
         let done = hand.join().map_err(|_| FaultError::Panicked)?;

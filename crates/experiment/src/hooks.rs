@@ -1,6 +1,6 @@
 //! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use dyno_config::values::Span;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
@@ -30,9 +30,9 @@ pub struct HookError {
     source: HookFailure,
 }
 
-impl From<HookError> for Failed {
+impl From<HookError> for ExperimentError {
     fn from(error: HookError) -> Self {
-        Failed::other(error)
+        ExperimentError::other(error)
     }
 }
 

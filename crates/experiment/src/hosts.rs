@@ -1,6 +1,6 @@
 //! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use dyno_config::experiment::ssh::Ssh;
 use dyno_config::inventory::{Inventory, InventoryHost};
 use dyno_engine::Control;
@@ -34,9 +34,9 @@ impl ReachedHost {
     }
 
     /// The address that others use for it.
-    pub fn address(&self) -> Result<IpAddr, Failed> {
+    pub fn address(&self) -> Result<IpAddr, ExperimentError> {
         let Transport::Ssh(ssh) = &self.transport else {
-            return Err(Failed::other(format!(
+            return Err(ExperimentError::other(format!(
                 "{}: a pod's address is the cluster's affair",
                 self.transport.name()
             )));
@@ -45,7 +45,7 @@ impl ReachedHost {
         let found = (name.as_str(), 0).to_socket_addrs().map(|mut all| all.next());
         match found {
             Ok(Some(found)) => Ok(found.ip()),
-            _ => Err(Failed::unreachable(format!("{}: {name} has no address", ssh.name))),
+            _ => Err(ExperimentError::unreachable(format!("{}: {name} has no address", ssh.name))),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Hosts {
         ssh: &Ssh,
         names: &[String],
         (program, control): (&Path, &Control),
-    ) -> Result<Vec<ReachedHost>, Failed> {
+    ) -> Result<Vec<ReachedHost>, ExperimentError> {
         let wanted = named_hosts(ssh, names)?;
         let mut keys = Vec::new();
         for host in &wanted {

@@ -2,9 +2,10 @@
 //! anything.
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
-//! begun and ended, `one` a single run, `attempt` its making (`failed`: why it was not made), `run_context` its target and
-//! workers, `steps` what it does with them, `provision` brings about the target (`provisioned_target`: what that is), `pods`
-//! that of a cluster, `persistent_servers` servers that are left on purpose (`leave` leaves them, `persistent_target` uses them
+//! begun and ended, `experiment_run` a single run, `execute_run` its making (`experiment_error`: why it was not made),
+//! `run_context` its target and workers, `run_phases` what it does with them, `provision` brings about the target
+//! (`provisioned_target`: what that is), `pods` that of a cluster, `persistent_servers` servers that are left on purpose
+//! (`persistent_start` leaves them, `persistent_target` uses them
 //! again), `dataset_cache` copies of loaded data, `volumes` those that outlive their run (`volume_list` lists them),
 //! `fault_targets` what faults are injected into, `pod_watchdog` who looks after pods, `watching` its monitors,
 //! `participants` the hosts that take part, `strategy` which point of a cell comes next, `series` the figure of a run,
@@ -15,24 +16,24 @@
 //! Plan -> for each run: not in the journal? -> provision -> workers -> load, measure -> summary -> journal -> results.csv
 //! ```
 
-pub mod attempt;
 pub mod check;
 pub mod clock;
 pub mod context;
 pub mod dataset_cache;
 pub mod dataset_key;
 pub mod directory;
-pub mod failed;
+pub mod execute_run;
+pub mod experiment_error;
+pub mod experiment_run;
 pub mod fault_targets;
 pub mod faults;
 pub mod hooks;
 pub mod hosts;
 pub mod journal;
-pub mod leave;
-pub mod one;
 pub mod outage;
 pub mod participants;
 pub mod persistent_servers;
+pub mod persistent_start;
 pub mod persistent_target;
 pub mod pod_watchdog;
 pub mod pods;
@@ -47,7 +48,7 @@ pub mod remote_servers;
 pub mod run_context;
 pub mod series;
 
-pub mod steps;
+pub mod run_phases;
 pub mod strategy;
 pub mod traces;
 pub mod tune;
@@ -57,8 +58,8 @@ pub mod watching;
 
 use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError, read_record};
+use crate::experiment_run::ExperimentRun;
 use crate::journal::{Entry, RunRecord, RunStatus};
-use crate::one::OneRun;
 use crate::outage::{Outage, is_out_of_reach};
 use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
@@ -242,7 +243,7 @@ fn run(
         dir = %dir.display(),
         "a run begins"
     );
-    let one = OneRun {
+    let one = ExperimentRun {
         cell,
         point,
         dir,

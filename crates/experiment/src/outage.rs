@@ -83,7 +83,7 @@ impl Outage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failed::Failed;
+    use crate::experiment_error::ExperimentError;
     use crate::rate_search::tests::record;
     use dyno_localhost::error::LocalError;
 
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn a_cluster_that_is_silent_is_told_from_a_pod_that_has_failed() {
         let pods = PodsError::Kubectl(kubectl("dial tcp: i/o timeout"));
-        let failed = Failed::unreachable(LocalError::failed_step("kubernetes", pods));
+        let failed = ExperimentError::unreachable(LocalError::failed_step("kubernetes", pods));
         assert!(failed.is_out_of_reach());
         let host = RemoteError::Unreachable { host: "db".into(), words: "no route".into() };
-        assert!(Failed::from(host).is_out_of_reach());
+        assert!(ExperimentError::from(host).is_out_of_reach());
         let agent = RemoteError::AgentLost { host: "db".into(), words: "killed".into() };
-        assert!(!Failed::from(agent).is_out_of_reach(), "its host answers");
+        assert!(!ExperimentError::from(agent).is_out_of_reach(), "its host answers");
         let died = PodsError::Failed { pod: "p".into(), why: "OOMKilled".into(), log: Vec::new() };
-        assert!(!Failed::unreachable(LocalError::failed_step("kubernetes", died)).is_out_of_reach());
-        assert!(!Failed::unreachable("the target does not answer").is_out_of_reach());
+        assert!(!ExperimentError::unreachable(LocalError::failed_step("kubernetes", died)).is_out_of_reach());
+        assert!(!ExperimentError::unreachable("the target does not answer").is_out_of_reach());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! they are, and the journal below `standing/` what there is to undo. Nothing else outlives a command.
 
 use crate::dataset_key::{differs, key};
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{ExperimentError, of_server};
 use crate::volumes;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
@@ -10,7 +10,7 @@ use dyno_config::server::ServerSpec;
 use dyno_databases::container::count_elsewhere;
 use dyno_hosts::kubernetes::manifests::server::server_image;
 use dyno_hosts::kubernetes::persistent_pods::PersistentPods;
-use dyno_hosts::servers::needs::version_of;
+use dyno_hosts::servers::preflight::version_of;
 use dyno_hosts::servers::volume::{Loaded, VolumeKey};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -119,36 +119,41 @@ impl PersistentServers {
         facts
     }
 
-    pub(super) fn counted(&self) -> Result<u64, Failed> {
+    pub(super) fn counted(&self) -> Result<u64, ExperimentError> {
         Ok(count_elsewhere(&self.secured, &self.sockets).map_err(of_server)?)
     }
 
-    pub(super) fn check(&self, spec: &Experiment, machine: &Machine) -> Result<(), Failed> {
+    pub(super) fn check(&self, spec: &Experiment, machine: &Machine) -> Result<(), ExperimentError> {
         let of = self.directory.display();
         if let Some(died) = self.died() {
-            return Err(Failed::unreachable(format!("{of}: {died}; `dyno bexhoma stop` clears up")));
+            return Err(ExperimentError::unreachable(format!("{of}: {died}; `dyno bexhoma stop` clears up")));
         }
         let Some(server) = &spec.server else {
-            return Err(Failed::other(format!(
+            return Err(ExperimentError::other(format!(
                 "{of}: its servers are of no use to an experiment without one"
             )));
         };
         if let Some(name) = other(&self.described, server) {
-            return Err(Failed::other(format!("{of}: server.{name} was another one when it was started")));
+            return Err(ExperimentError::other(format!(
+                "{of}: server.{name} was another one when it was started"
+            )));
         }
         let Some(loaded) = &self.loaded else { return Ok(()) };
         match differs(&loaded.key, &key(spec, server, &version(spec, server, machine)?)?) {
-            Some(why) => Err(Failed::other(format!("{of}: other data are loaded: {why}"))),
+            Some(why) => Err(ExperimentError::other(format!("{of}: other data are loaded: {why}"))),
             None => Ok(()),
         }
     }
 
     /// Returns whether as much is there as was loaded; inserts of earlier runs are there, too.
-    pub(super) fn is_whole(&self, count: u64) -> Result<(), Failed> {
+    pub(super) fn is_whole(&self, count: u64) -> Result<(), ExperimentError> {
         match &self.loaded {
             Some(loaded) if count < loaded.count => {
                 let of = self.directory.display();
-                Err(Failed::other(format!("{of}: count: {} were loaded, {count} are there", loaded.count)))
+                Err(ExperimentError::other(format!(
+                    "{of}: count: {} were loaded, {count} are there",
+                    loaded.count
+                )))
             }
             _ => Ok(()),
         }
@@ -161,7 +166,7 @@ impl PersistentServers {
         counted: Option<u64>,
         run: &Path,
         seconds: f64,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExperimentError> {
         let wanted = key(spec, &self.described, self.key.get("version").map_or("unknown", String::as_str))?;
         let count = counted.map_or_else(|| self.counted(), Ok)?;
         self.loaded = Some(volumes::record(wanted, count, run, seconds)?);
@@ -179,7 +184,7 @@ pub(super) fn same(a: &Kubernetes, b: &Kubernetes) -> bool {
 }
 
 /// Returns a server's version for a key: as its program says it, in pods its image.
-fn version(spec: &Experiment, server: &ServerSpec, machine: &Machine) -> Result<String, Failed> {
+fn version(spec: &Experiment, server: &ServerSpec, machine: &Machine) -> Result<String, ExperimentError> {
     match &spec.kubernetes {
         Some(asked) => Ok(server_image(server, asked)),
         None => Ok(version_of(server, machine)?),

@@ -1,7 +1,7 @@
 //! The way between a run's target and persistent servers: a run's place on them, and what is written down where they are left.
 
 use crate::dataset_key::key;
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{ExperimentError, of_server};
 use crate::persistent_servers::{PersistentServers, StartedProcess, same};
 use crate::pods::on_persistent;
 use crate::provisioned_target::{DescribedServer, OwnedResources, ProvisionedTarget, SharedServers};
@@ -29,7 +29,7 @@ impl PersistentServers {
         spec: &Experiment,
         (work_dir, experiment_dir): (&Path, &Path),
         (machine, control): (&Machine, &Arc<Control>),
-    ) -> Result<ProvisionedTarget, Failed> {
+    ) -> Result<ProvisionedTarget, ExperimentError> {
         self.check(spec, machine)?;
         match (&self.pods, &spec.kubernetes) {
             (None, None) => {
@@ -60,7 +60,10 @@ impl PersistentServers {
                     }
                 }
             }
-            _ => Err(Failed::other(format!("{}: its servers are somewhere else", self.directory.display()))),
+            _ => Err(ExperimentError::other(format!(
+                "{}: its servers are somewhere else",
+                self.directory.display()
+            ))),
         }
     }
 }
@@ -88,7 +91,7 @@ impl ProvisionedTarget {
         spec: &Experiment,
         (experiment_dir, control): (&Path, &Control),
         (run, seconds): (&Path, Option<f64>),
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExperimentError> {
         let of_volume = self.volume.as_ref().and_then(Volume::loaded_record).cloned();
         let counted = self.counted_in_pods(false, control)?;
         // Agents end before what they are in, and the way to pods before the pods.
@@ -111,7 +114,7 @@ impl ProvisionedTarget {
                     pods.leave_servers().map_err(|e| LocalError::failed_step("kubernetes", e))?;
                 note_pods(spec, (&own, persistent, facts), (of_volume, run, seconds, counted), experiment_dir)
             }
-            _ => Err(Failed::other("there is nothing to leave")),
+            _ => Err(ExperimentError::other("there is nothing to leave")),
         }
     }
 }
@@ -123,7 +126,7 @@ fn note(
     spec: &Experiment,
     (of_volume, run, seconds): (Option<Loaded>, &Path, Option<f64>),
     experiment_dir: &Path,
-) -> Result<(), Failed> {
+) -> Result<(), ExperimentError> {
     let machine = Machine::default();
     let version = server.server_facts().get("version").cloned().unwrap_or_default();
     let key = key(spec, described, &version)?;
@@ -163,9 +166,9 @@ fn note_pods(
     (secured, persistent, facts): (&ServerSpec, PersistentPods, BTreeMap<String, String>),
     (of_volume, run, seconds, counted): (Option<Loaded>, &Path, Option<f64>, Option<u64>),
     experiment_dir: &Path,
-) -> Result<(), Failed> {
+) -> Result<(), ExperimentError> {
     let (Some(described), Some(asked)) = (&spec.server, &spec.kubernetes) else {
-        return Err(Failed::other("there is nothing to leave"));
+        return Err(ExperimentError::other("there is nothing to leave"));
     };
     let key = key(spec, described, &server_image(described, asked))?;
     let loaded = match (of_volume, seconds, counted) {

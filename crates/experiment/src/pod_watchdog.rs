@@ -6,7 +6,7 @@
 
 use crate::provisioned_target::ProvisionedTarget;
 use dyno_engine::Job;
-use dyno_hosts::remote::worker::cut_short::CutShort;
+use dyno_hosts::remote::worker::abort_reason::AbortReason;
 use dyno_hosts::remote::worker::pool::WorkerPool;
 use dyno_localhost::error::LocalError;
 use dyno_record::Totals;
@@ -80,7 +80,7 @@ impl PodWatchdog {
     /// Begins to wait for bad seconds; `look` says why a server is gone, if one is.
     fn post(
         look: impl Fn() -> Option<String> + Send + 'static,
-        cut_short: CutShort,
+        cut_short: AbortReason,
     ) -> std::io::Result<PodWatchdog> {
         let (asked, bad) = sync_channel(1);
         let watch = move || {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_server_that_is_gone_cuts_the_phase_short() {
         let asked = Arc::new(AtomicU32::new(0));
-        let (counted, cut_short) = (asked.clone(), CutShort::default());
+        let (counted, cut_short) = (asked.clone(), AbortReason::default());
         let look = move || match counted.fetch_add(1, Ordering::Relaxed) {
             0 => None,
             _ => Some("evicted".to_owned()),
@@ -169,6 +169,6 @@ mod tests {
         };
         assert_eq!((found.as_deref(), asked.load(Ordering::Relaxed)), (Some("evicted"), 2));
         // Dropping one that waits does not wait.
-        drop(PodWatchdog::post(|| None, CutShort::default()).unwrap());
+        drop(PodWatchdog::post(|| None, AbortReason::default()).unwrap());
     }
 }

@@ -1,6 +1,6 @@
 //! A run's servers and workers in pods of a cluster.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use crate::hosts::ReachedHost;
 use crate::provisioned_target::{OwnedResources, ProvisionedTarget, SharedServers};
 use crate::random::{random, random_name, secured};
@@ -29,7 +29,7 @@ pub(super) fn in_pods(
     work_dir: &Path,
     (experiment_dir, lasting): (&Path, bool),
     control: &Arc<Control>,
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     let mut own = everywhere(spec);
     own.server = own.server.as_ref().map(secured).transpose()?;
     let mut volume = match &own.server {
@@ -60,7 +60,7 @@ fn pods_of(
     (work_dir, experiment_dir, lasting): (&Path, &Path, bool),
     volume: Option<&Volume>,
     control: &Arc<Control>,
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     let name = random_name()?;
     let journal = noted(experiment_dir, &name)?;
     let start = if lasting { RunPods::start_lasting } else { RunPods::start };
@@ -77,8 +77,8 @@ fn noted(experiment_dir: &Path, name: &str) -> Result<PathBuf, LocalError> {
     Ok(journal)
 }
 
-fn unreachable(why: impl Into<Cause>) -> Failed {
-    Failed::unreachable(LocalError::failed_step("kubernetes", why))
+fn unreachable(why: impl Into<Cause>) -> ExperimentError {
+    ExperimentError::unreachable(LocalError::failed_step("kubernetes", why))
 }
 
 /// An agent beside each worker; the first sees to it that the servers are one. Where that fails, what pods have said is kept.
@@ -88,7 +88,7 @@ fn with_agents(
     work_dir: &Path,
     made: bool,
     control: &Arc<Control>,
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     let (uris, clients, beside) =
         reached(own, &pods, work_dir, made, control).inspect_err(|_| pods.collect(work_dir))?;
     let owned = OwnedResources::Pods(own.server.clone().map(Box::new), Box::new(pods));
@@ -104,7 +104,7 @@ fn reached(
     work_dir: &Path,
     made: bool,
     control: &Arc<Control>,
-) -> Result<Reached, Failed> {
+) -> Result<Reached, ExperimentError> {
     let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers")) };
     // One kubectl for all pods.
     let relay = Relay::start(&pods.kubectl, (first, pods.token()), &work_dir.join("relay.log"), control)
@@ -131,7 +131,7 @@ pub(super) fn on_persistent(
     (secured, persistent): (&ServerSpec, &PersistentPods),
     (work_dir, experiment_dir): (&Path, &Path),
     control: &Arc<Control>,
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     let own = Experiment { server: Some(secured.clone()), ..spec.clone() };
     let name = random_name()?;
     let journal = noted(experiment_dir, &name)?;

@@ -2,7 +2,7 @@
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{ExperimentError, of_server};
 use crate::faults::{by_proxies, on_workers};
 use crate::persistent_servers::PersistentServers;
 use crate::pods::in_pods;
@@ -31,11 +31,11 @@ pub(super) fn provision(
     experiment_dir: &Path,
     shared: &mut SharedServers,
     (machine, control, program): (&Machine, &Arc<Control>, &Path),
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     if let Some(persistent) = &shared.persistent {
         let found = PersistentServers::of(persistent)?;
         let found = found.ok_or_else(|| {
-            Failed::other(format!("{}: its servers have been stopped", persistent.display()))
+            ExperimentError::other(format!("{}: its servers have been stopped", persistent.display()))
         })?;
         return found.target(spec, (work_dir, experiment_dir), (machine, control));
     }
@@ -71,7 +71,7 @@ fn here(
     experiment_dir: &Path,
     shared: &mut SharedServers,
     (machine, control): (&Machine, &Arc<Control>),
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     if let Some(server) = &spec.server {
         return described(spec, server, work_dir, experiment_dir, shared, (machine, control));
     }
@@ -79,7 +79,7 @@ fn here(
     if let Some(kind) = uri.strip_prefix("spawn:") {
         let found = find_server(Some(kind).filter(|kind| !kind.is_empty()));
         let Some((kind, program)) = found else {
-            return Err(Failed::other(format!("target: no server of kind {kind:?} on PATH")));
+            return Err(ExperimentError::other(format!("target: no server of kind {kind:?} on PATH")));
         };
         // Things that could not be removed are told by `dyno stop`.
         let _ = remove_abandoned();
@@ -107,7 +107,7 @@ fn described(
     experiment_dir: &Path,
     shared: &mut SharedServers,
     (machine, control): (&Machine, &Arc<Control>),
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     let mut running = shared.server.take();
     let proxied = by_proxies(spec, machine);
     let preparation = FaultPreparation::for_faults(&spec.faults, &proxied);
@@ -122,7 +122,7 @@ fn described(
     let described = match running {
         Some(mut running) => {
             if let Some(died) = running.server.describe_death() {
-                return Err(Failed::other(format!("server: {died}")));
+                return Err(ExperimentError::other(format!("server: {died}")));
             }
             if running.copied {
                 running.server.restore_snapshot().map_err(of_server)?;

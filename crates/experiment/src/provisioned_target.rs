@@ -1,6 +1,6 @@
 //! Target that a run is applied to once it is there: targets, the servers that were started for it, and how they end.
 
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{ExperimentError, of_server};
 use crate::fault_targets::FaultTargets;
 use crate::faults::FaultReach;
 use crate::hosts::{Hosts, ReachedHost};
@@ -114,7 +114,7 @@ impl ProvisionedTarget {
     }
 
     /// Returns whether there are data to begin with, or may be.
-    pub fn is_filled(&self) -> Result<bool, Failed> {
+    pub fn is_filled(&self) -> Result<bool, ExperimentError> {
         match &self.volume {
             Some(volume) if volume.is_full() => volume.note().map(|()| true),
             _ => Ok(self.persistent.is_some()),
@@ -202,7 +202,11 @@ impl ProvisionedTarget {
     }
 
     /// Keys or documents of servers in pods, which have written them to their claims first where `save` says so.
-    pub(super) fn counted_in_pods(&self, save: bool, control: &Control) -> Result<Option<u64>, Failed> {
+    pub(super) fn counted_in_pods(
+        &self,
+        save: bool,
+        control: &Control,
+    ) -> Result<Option<u64>, ExperimentError> {
         match (&self.owned, self.beside.first()) {
             (OwnedResources::Pods(Some(server), pods), Some(agent)) => {
                 Ok(Some(agent.count(server, &pods.servers, save, control)?))
@@ -285,7 +289,7 @@ impl ProvisionedTarget {
         spec: &Experiment,
         (run, seconds): (&Path, f64),
         control: &Control,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExperimentError> {
         if self.persistent.is_some() {
             let counted = self.counted_in_pods(false, control)?;
             return self

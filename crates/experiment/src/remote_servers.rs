@@ -1,6 +1,6 @@
 //! Servers on hosts that are reached by ssh, with the data of a volume there where one is asked for.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use crate::hosts::ReachedHost;
 use crate::provisioned_target::{OwnedResources, ProvisionedTarget};
 use crate::random::secured;
@@ -22,7 +22,7 @@ pub(super) fn provision_remote(
     hosts: &[ReachedHost],
     (work_dir, experiment_dir): (&Path, &Path),
     control: &Arc<Control>,
-) -> Result<ProvisionedTarget, Failed> {
+) -> Result<ProvisionedTarget, ExperimentError> {
     let preparation = FaultPreparation::for_faults(&spec.faults, &[]);
     let mut all: Vec<(RemoteServer, ServerSpec)> = Vec::new();
     for host in hosts {
@@ -68,7 +68,7 @@ fn counted(
     all: &[(RemoteServer, ServerSpec)],
     volume: Option<&Volume>,
     control: &Control,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, ExperimentError> {
     let Some(volume) = volume.filter(|volume| volume.is_full()) else { return Ok(None) };
     let mut count = 0;
     for (one, _) in all {

@@ -1,10 +1,10 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
 use crate::dataset_cache;
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
+use crate::experiment_run::ExperimentRun;
 use crate::hosts::hosts_of;
 use crate::journal::WindowEstimate;
-use crate::one::OneRun;
 use crate::participants::Participants;
 use crate::pod_watchdog::WatchedObserver;
 use crate::provisioned_target::{ProvisionedTarget, SharedServers};
@@ -37,7 +37,7 @@ use std::process::{Command, Stdio};
 
 /// A run under way: its target, its workers, and what they are confined in.
 pub(super) struct RunContext<'a> {
-    run: &'a OneRun<'a>,
+    run: &'a ExperimentRun<'a>,
     target: ProvisionedTarget,
     pool: Option<WorkerPool>,
     confined: Vec<Confinement>,
@@ -51,13 +51,18 @@ pub(super) struct RunContext<'a> {
 
 impl<'a> RunContext<'a> {
     /// Nothing runs yet but the target.
-    pub fn new(run: &'a OneRun<'a>, target: ProvisionedTarget, data: PathBuf) -> Self {
+    pub fn new(run: &'a ExperimentRun<'a>, target: ProvisionedTarget, data: PathBuf) -> Self {
         let (confined, shared_cores) = (Vec::new(), BTreeSet::new());
         RunContext { run, target, pool: None, confined, shared_cores, data, loaded_s: None }
     }
 
     /// Ends workers, groups and target, and keeps in `logs` what they have said.
-    pub fn end(mut self, spec: &Experiment, shared: &mut SharedServers, logs: &Path) -> Result<(), Failed> {
+    pub fn end(
+        mut self,
+        spec: &Experiment,
+        shared: &mut SharedServers,
+        logs: &Path,
+    ) -> Result<(), ExperimentError> {
         let shut_down = self.shutdown();
         self.target.collect(logs);
         let ended = self.target.end(spec, shared);
@@ -72,7 +77,7 @@ impl<'a> RunContext<'a> {
         tree: &Node,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), ExperimentError> {
         let keeps = dataset_cache::is_wanted(spec) && spec.phases.load.when != When::Never;
         let mut prepared = match keeps {
             // The load is not what the limits are about.
@@ -93,7 +98,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Starts the workers; what each pair's first has found.
-    fn spawn_workers(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
+    fn spawn_workers(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, ExperimentError> {
         self.shutdown()?;
         let specs = self.specs(spec, logs)?;
         let of = specs.iter().map(|worker| worker.assignment.total).max().unwrap_or(0);
@@ -108,7 +113,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Targets that say of their collections how large they are.
-    fn with_collections(&self, spec: &Experiment) -> Result<Vec<Box<dyn Target>>, Failed> {
+    fn with_collections(&self, spec: &Experiment) -> Result<Vec<Box<dyn Target>>, ExperimentError> {
         let work = (self.run.read_work)(spec)?;
         let mut targets = Vec::new();
         for uri in &self.target.uris {
@@ -122,7 +127,7 @@ impl<'a> RunContext<'a> {
         Ok(targets)
     }
 
-    fn shutdown(&mut self) -> Result<(), Failed> {
+    fn shutdown(&mut self) -> Result<(), ExperimentError> {
         self.pool = None;
         for one in self.confined.drain(..) {
             one.end()?;
@@ -137,7 +142,7 @@ impl<'a> RunContext<'a> {
         tree: &Node,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Summary>, Failed> {
+    ) -> Result<Option<Summary>, ExperimentError> {
         let mut own = spec.clone();
         if self.target.is_filled()? && own.phases.load.when == When::Always {
             own.phases.load.when = When::Missing;
@@ -158,7 +163,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Leaves the servers running.
-    pub fn leave(mut self, spec: &Experiment) -> Result<(), Failed> {
+    pub fn leave(mut self, spec: &Experiment) -> Result<(), ExperimentError> {
         self.shutdown()?;
         self.target.leave(spec, (self.run.experiment_dir, &self.run.control), (&self.run.dir, self.loaded_s))
     }
@@ -171,7 +176,7 @@ impl<'a> RunContext<'a> {
         logs: &Path,
         prepared: &[Prepared],
         observer: &mut dyn Observer,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExperimentError> {
         let dir = self.run.dir.with_extension("load");
         self.load(spec, tree, logs, (prepared, &dir), observer)?;
         self.shutdown()?;
@@ -188,10 +193,12 @@ impl<'a> RunContext<'a> {
         logs: &Path,
         (prepared, dir): (&[Prepared], &Path),
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, f64), Failed> {
+    ) -> Result<(Summary, f64), ExperimentError> {
         let (mut work, run, pairs) = ((self.run.read_work)(spec)?, self.run, self.target.uris.len());
         work.adopt(&together(prepared))?;
-        let Some(pool) = self.pool.take() else { return Err(Failed::other("a load without workers")) };
+        let Some(pool) = self.pool.take() else {
+            return Err(ExperimentError::other("a load without workers"));
+        };
         let plan = run.session_plan(spec, work.as_ref(), &pool)?;
         // Thresholds are about what is measured.
         let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
@@ -200,12 +207,12 @@ impl<'a> RunContext<'a> {
             run.load(spec, work.as_ref(), pairs, session, logs, observer)
         };
         let Some(ended) = self.conduct(spec, &pool, &mut conductor, observer, load)? else {
-            return Err(Failed::other("there was nothing to load"));
+            return Err(ExperimentError::other("there was nothing to load"));
         };
         let pacing = work.load()?.map_or(Pacing::Closed { think_ns: 0 }, |job| job.pacing);
         let summary = self.finish(conductor, &ended, &pacing)?;
         if run.control.is_stopping() {
-            return Err(Failed::Interrupted);
+            return Err(ExperimentError::Interrupted);
         }
         // Messages that follow are of the run that measures.
         run_log::keep_waiting();
@@ -219,10 +226,12 @@ impl<'a> RunContext<'a> {
         logs: &Path,
         prepared: &[Prepared],
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), ExperimentError> {
         let (mut work, run) = ((self.run.read_work)(spec)?, self.run);
         work.adopt(&together(prepared))?;
-        let Some(pool) = self.pool.take() else { return Err(Failed::other("a run without workers")) };
+        let Some(pool) = self.pool.take() else {
+            return Err(ExperimentError::other("a run without workers"));
+        };
         let plan = run.session_plan(spec, work.as_ref(), &pool)?;
         let mut conductor = run.begin(&run.dir, tree, work.as_ref(), &pool, self.facts(&pool)?, plan)?;
         let phases = |own: &mut Self, session: &mut RunSession<'_>, observer: &mut dyn Observer| {
@@ -230,7 +239,7 @@ impl<'a> RunContext<'a> {
         };
         let made = self.conduct(spec, &pool, &mut conductor, observer, phases);
         let (ended, series) = made.map_err(|failed| match failed {
-            Failed::Other(_) => self.with_cause(failed),
+            ExperimentError::Other(_) => self.with_cause(failed),
             failed => failed,
         })?;
         let died = self.target.died();
@@ -258,7 +267,7 @@ impl<'a> RunContext<'a> {
         }
         let summary = self.finish(conductor, &ended, &work.measure()?.pacing)?;
         match died {
-            Some(words) => Err(Failed::other(words)),
+            Some(words) => Err(ExperimentError::other(words)),
             None => Ok((summary, series.estimate(&spec.window))),
         }
     }
@@ -270,10 +279,10 @@ impl<'a> RunContext<'a> {
         pool: &WorkerPool,
         conductor: &mut Conductor<'_>,
         observer: &mut dyn Observer,
-        phases: impl FnOnce(&mut Self, &mut RunSession<'_>, &mut dyn Observer) -> Result<T, Failed>,
-    ) -> Result<T, Failed> {
+        phases: impl FnOnce(&mut Self, &mut RunSession<'_>, &mut dyn Observer) -> Result<T, ExperimentError>,
+    ) -> Result<T, ExperimentError> {
         let session = &mut conductor.session;
-        let watched = WatchedObserver::new(&self.target, pool, observer).map_err(Failed::from);
+        let watched = WatchedObserver::new(&self.target, pool, observer).map_err(ExperimentError::from);
         let made = watched.and_then(|mut watched| {
             let hosts = Participants { spec, target: &self.target, pool, environment: self.run.environment };
             session.on_hosts(hosts.list(&self.shared_cores));
@@ -281,7 +290,7 @@ impl<'a> RunContext<'a> {
             phases(self, session, &mut watched)
         });
         if let Err(failed) = &made {
-            let reason = (!matches!(failed, Failed::Interrupted)).then(|| failed.to_string());
+            let reason = (!matches!(failed, ExperimentError::Interrupted)).then(|| failed.to_string());
             conductor.note_failure(reason.as_deref());
         }
         made
@@ -293,11 +302,11 @@ impl<'a> RunContext<'a> {
         mut conductor: Conductor<'_>,
         ended: &EndedPhase,
         pacing: &Pacing,
-    ) -> Result<Summary, Failed> {
+    ) -> Result<Summary, ExperimentError> {
         let summary = conductor.finish(ended, pacing);
         watching::end(&self.target);
         let lost = conductor.end();
-        if lost.is_empty() { Ok(summary) } else { Err(Failed::other(lost.join("; "))) }
+        if lost.is_empty() { Ok(summary) } else { Err(ExperimentError::other(lost.join("; "))) }
     }
 
     fn phases(
@@ -308,7 +317,7 @@ impl<'a> RunContext<'a> {
         session: &mut RunSession<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<(EndedPhase, SuccessSeries), Failed> {
+    ) -> Result<(EndedPhase, SuccessSeries), ExperimentError> {
         let pairs = self.target.uris.len();
         match self.run.load(spec, work, pairs, session, logs, observer)? {
             Some(ended) if !self.run.control.is_stopping() => {
@@ -336,7 +345,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Returns facts about target, server and workers at the start.
-    fn facts(&self, pool: &WorkerPool) -> Result<BTreeMap<String, String>, Failed> {
+    fn facts(&self, pool: &WorkerPool) -> Result<BTreeMap<String, String>, ExperimentError> {
         let mut facts = pool.facts.clone();
         facts.extend(self.target.facts());
         for (number, (confined, pid)) in self.confined.iter().zip(pool.worker_pids()).enumerate() {
@@ -350,8 +359,8 @@ impl<'a> RunContext<'a> {
     }
 
     /// The words, and that the server is no longer there, or that memory was short, if that is so.
-    fn with_cause(&mut self, failed: Failed) -> Failed {
-        if matches!(failed, Failed::Interrupted) {
+    fn with_cause(&mut self, failed: ExperimentError) -> ExperimentError {
+        if matches!(failed, ExperimentError::Interrupted) {
             return failed;
         }
         // True if the kernel has killed something in a worker's group.
@@ -362,18 +371,18 @@ impl<'a> RunContext<'a> {
             counters.lines().filter_map(count).any(|n| n > 0)
         };
         if self.confined.iter().any(|one| one.cgroups().iter().any(killed)) {
-            return Failed::other(format!(
+            return ExperimentError::other(format!(
                 "{failed}; killed by the kernel for want of memory (client.limits.memory)"
             ));
         }
         match self.target.cause() {
-            Some(died) => Failed::other(format!("{died}; {failed}")),
+            Some(died) => ExperimentError::other(format!("{died}; {failed}")),
             None => failed,
         }
     }
 
     /// Workers of all pairs, each with its part of the cores that are left to the load.
-    fn specs(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
+    fn specs(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, ExperimentError> {
         if !self.target.clients.is_empty() {
             return self.workers_elsewhere(spec, logs);
         }
@@ -415,7 +424,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// Workers on other hosts: as many on each host as the file says, for each target that is dealt to it.
-    fn workers_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
+    fn workers_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, ExperimentError> {
         let (hosts, targets) = (&self.target.clients, &self.target.uris);
         let each = spec.client.workers as usize;
         let whole = dyno_session::work::texts::with_texts(spec)?;
@@ -451,7 +460,7 @@ impl<'a> RunContext<'a> {
         index: usize,
         pairs: usize,
         logs: &Path,
-    ) -> Result<(Command, Vec<usize>), Failed> {
+    ) -> Result<(Command, Vec<usize>), ExperimentError> {
         let client = &spec.client;
         let words = ["worker", "--stdio"];
         if client.placement.is_nothing() && client.limits.is_nothing() {
@@ -481,7 +490,7 @@ fn log_path(logs: &Path, instance: usize, number: usize) -> PathBuf {
     logs.join(format!("worker-{instance}-{number}.log"))
 }
 
-fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), Failed> {
+fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), ExperimentError> {
     let path = log_path(logs, instance, number);
     let file = std::fs::File::create(&path).map_err(|e| LocalError::failed_step(path.display(), e))?;
     Ok((path, Stdio::from(file)))

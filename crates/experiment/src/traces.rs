@@ -5,7 +5,7 @@
 //! ```
 
 use crate::clock::PhaseTimes;
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};
@@ -37,9 +37,9 @@ pub struct TraceError {
     source: TraceFailure,
 }
 
-impl From<TraceError> for Failed {
+impl From<TraceError> for ExperimentError {
     fn from(error: TraceError) -> Self {
-        Failed::other(error)
+        ExperimentError::other(error)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The volume of a run: found and judged before the servers start, counted once they run, filled after the load.
 
 use crate::dataset_key::{Begin, decide, key};
-use crate::failed::{Failed, of_server};
+use crate::experiment_error::{ExperimentError, of_server};
 use crate::random::random;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, When};
@@ -11,7 +11,7 @@ use dyno_engine::Control;
 use dyno_hosts::kubernetes::kubectl::Kubectl;
 use dyno_hosts::kubernetes::volumes as claims;
 use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
-use dyno_hosts::servers::needs::version_of;
+use dyno_hosts::servers::preflight::version_of;
 use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_hosts::servers::server::{Beginning, Server, volume as folders};
 use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey, is_still};
@@ -67,7 +67,12 @@ pub(super) struct Volume {
 }
 
 /// The record of what has been loaded.
-pub(super) fn record(key: VolumeKey, count: u64, run: &Path, seconds: f64) -> Result<Loaded, Failed> {
+pub(super) fn record(
+    key: VolumeKey,
+    count: u64,
+    run: &Path,
+    seconds: f64,
+) -> Result<Loaded, ExperimentError> {
     Ok(Loaded {
         id: random(8)?,
         key,
@@ -79,7 +84,7 @@ pub(super) fn record(key: VolumeKey, count: u64, run: &Path, seconds: f64) -> Re
     })
 }
 
-fn failed(name: &str, why: impl Into<Cause>) -> Failed {
+fn failed(name: &str, why: impl Into<Cause>) -> ExperimentError {
     LocalError::failed_step(format!("volume {name}"), why).into()
 }
 
@@ -90,7 +95,7 @@ impl Volume {
         server: &ServerSpec,
         experiment_dir: &Path,
         machine: &Machine,
-    ) -> Result<Option<Volume>, Failed> {
+    ) -> Result<Option<Volume>, ExperimentError> {
         let Some(asked) = &server.data.volume else { return Ok(None) };
         let path = match &server.data.path {
             Some(path) => path.of_process(0).to_owned(),
@@ -123,11 +128,11 @@ impl Volume {
         server: &ServerSpec,
         kubernetes: &Kubernetes,
         experiment_dir: &Path,
-    ) -> Result<Option<Volume>, Failed> {
+    ) -> Result<Option<Volume>, ExperimentError> {
         let Some(asked) = &server.data.volume else { return Ok(None) };
         let kubectl = Kubectl::new(kubernetes);
         let found = claims::look_at_volume(&kubectl, &asked.name)
-            .map_err(|why| Failed::unreachable(LocalError::failed_step("kubernetes", why)))?;
+            .map_err(|why| ExperimentError::unreachable(LocalError::failed_step("kubernetes", why)))?;
         let class = kubernetes.storage.as_ref().and_then(|storage| storage.class.clone());
         let at = VolumePlace::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
         // The version that a server says it has is not known before it runs: the image stands for it.
@@ -141,7 +146,7 @@ impl Volume {
         server: &ServerSpec,
         hosts: &[&RemoteAgent],
         experiment_dir: &Path,
-    ) -> Result<Option<Volume>, Failed> {
+    ) -> Result<Option<Volume>, ExperimentError> {
         if server.data.volume.is_none() {
             return Ok(None);
         }
@@ -181,8 +186,8 @@ impl Volume {
         found: FoundVolume,
         at: VolumePlace,
         experiment_dir: &Path,
-    ) -> Result<Volume, Failed> {
-        let Some(asked) = server.data.volume.clone() else { return Err(Failed::other("no volume")) };
+    ) -> Result<Volume, ExperimentError> {
+        let Some(asked) = server.data.volume.clone() else { return Err(ExperimentError::other("no volume")) };
         let wanted = key(spec, server, version).map_err(|refused| failed(&asked.name, refused))?;
         let note = note(experiment_dir, &asked.name);
         let own = |record: &Loaded| note.as_ref().is_some_and(|note| note.own && note.id == record.id);
@@ -242,7 +247,7 @@ impl Volume {
 
     /// Makes room for a load: claims that are to be filled anew go, and a folder of the experiment's own. Others are
     /// replaced when their successor is whole.
-    pub fn clear(&self, control: &Control) -> Result<(), Failed> {
+    pub fn clear(&self, control: &Control) -> Result<(), ExperimentError> {
         match (&self.begin, &self.at) {
             (Begin::Empty(_), VolumePlace::Folder(folder)) if self.server.data.path.is_none() => {
                 folders::remove_volume(folder).map_err(|e| failed(&self.asked.name, e))
@@ -265,7 +270,12 @@ impl Volume {
     }
 
     /// A load has ended on a server of this host, which keeps its data.
-    pub fn fill_here(&mut self, server: &mut Server, run: &Path, seconds: f64) -> Result<(), Failed> {
+    pub fn fill_here(
+        &mut self,
+        server: &mut Server,
+        run: &Path,
+        seconds: f64,
+    ) -> Result<(), ExperimentError> {
         let name = self.asked.name.clone();
         let broken = |e: LocalError| failed(&name, e);
         let VolumePlace::Folder(folder) = &self.at else { return Ok(()) };
@@ -286,7 +296,7 @@ impl Volume {
         servers: &[RemoteServer],
         (run, seconds): (&Path, f64),
         control: &Control,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExperimentError> {
         let VolumePlace::Remote(folders) = &self.at else { return Ok(()) };
         let mut all = record(self.wanted.clone(), 0, run, seconds)?;
         for (server, folder) in servers.iter().zip(folders) {
@@ -298,7 +308,7 @@ impl Volume {
     }
 
     /// A load has ended on servers in pods, which have written their data to their claims.
-    pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), Failed> {
+    pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), ExperimentError> {
         let VolumePlace::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = record(self.wanted.clone(), count, run, seconds)?;
         claims::mark_loaded(kubectl, &self.asked.name, &record)
@@ -306,7 +316,7 @@ impl Volume {
         self.filled(record)
     }
 
-    fn filled(&mut self, record: Loaded) -> Result<(), Failed> {
+    fn filled(&mut self, record: Loaded) -> Result<(), ExperimentError> {
         if self.is_full() {
             self.refuse("records that were looked for were missing".into());
         }
@@ -315,7 +325,7 @@ impl Volume {
     }
 
     /// The measured phase begins. Claims are what it works on: where a server writes there by itself, they say so.
-    pub fn used(&mut self) -> Result<(), Failed> {
+    pub fn used(&mut self) -> Result<(), ExperimentError> {
         let writes = !is_still(&self.server) || self.server.kind.server_rules().writes_at_end();
         let VolumePlace::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = match (&mut self.loaded, &mut self.begin) {
@@ -331,7 +341,7 @@ impl Volume {
     }
 
     /// Writes the experiment's note about it.
-    pub fn note(&self) -> Result<(), Failed> {
+    pub fn note(&self) -> Result<(), ExperimentError> {
         let Some(record) = self.loaded_record() else { return Ok(()) };
         let before =
             note(&self.experiment_dir, &self.asked.name).is_some_and(|note| note.own && note.id == record.id);
@@ -353,7 +363,7 @@ impl Volume {
         };
         let path = noted(&self.experiment_dir, &self.asked.name);
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        let text = serde_json::to_vec_pretty(&note).map_err(Failed::other)?;
+        let text = serde_json::to_vec_pretty(&note).map_err(ExperimentError::other)?;
         folder.and_then(|()| trusted::write(&path, &text)).map_err(|e| failed(&note.name, e))
     }
 

@@ -1,6 +1,6 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
 use crate::provisioned_target::ProvisionedTarget;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
@@ -49,9 +49,9 @@ pub enum WatchError {
     },
 }
 
-impl From<WatchError> for Failed {
+impl From<WatchError> for ExperimentError {
     fn from(error: WatchError) -> Self {
-        Failed::other(error)
+        ExperimentError::other(error)
     }
 }
 

@@ -8,7 +8,7 @@ use dyno_analysis::diagnose::{Diagnosis, DiagnosisFinding, diagnose_run};
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::page::run_page;
 use dyno_report::html::sections::Report;
-use dyno_report::{markdown, worth};
+use dyno_report::{cost_efficiency, markdown};
 use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
@@ -39,7 +39,8 @@ impl Material {
                     .into(),
             );
             let under_way = crate::run_directory::is_under_way(path, dir.run.status);
-            dir.summary = Some(dyno_report::rebuilt::rebuild_summary(&dir, recording.as_ref(), under_way));
+            dir.summary =
+                Some(dyno_report::recompute_summary::rebuild_summary(&dir, recording.as_ref(), under_way));
         }
         Ok(Material { dir, recording, notes })
     }
@@ -47,10 +48,10 @@ impl Material {
     /// Worth of the run's throughput, as lines of text.
     pub fn worth(&self, price: f64) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
-        let level = worth::throughput_interval(&self.dir);
-        summary
-            .measured_phase()
-            .map_or(String::new(), |phase| worth::render_cost_efficiency(phase, level.as_ref(), price))
+        let level = cost_efficiency::throughput_interval(&self.dir);
+        summary.measured_phase().map_or(String::new(), |phase| {
+            cost_efficiency::render_cost_efficiency(phase, level.as_ref(), price)
+        })
     }
 
     /// Returns what changed in the run, and what limits it.

@@ -7,7 +7,7 @@ use dyno_databases::registry;
 use dyno_db_mongodb::dns;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::rates::text::ProfileSource;
-use dyno_hosts::kubernetes::replace::{read_objects as objects_of_a_file, unknown_keys};
+use dyno_hosts::kubernetes::manifest_overrides::{read_objects as objects_of_a_file, unknown_keys};
 use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;
 use dyno_rundir::monitor::{Kind, PhaseSpan, Recording};

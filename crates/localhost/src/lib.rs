@@ -7,11 +7,10 @@
 
 pub mod cgroup;
 pub mod clock;
-pub mod confine;
 pub mod error;
 pub mod image;
 pub mod machine;
-pub mod packets;
+pub mod packet_filter;
 pub mod port;
 pub mod process;
 pub mod programs;
@@ -23,3 +22,4 @@ pub mod temporary;
 pub mod trusted;
 pub mod tuning;
 pub mod undo;
+pub mod undo_policy;

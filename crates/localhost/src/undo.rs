@@ -13,7 +13,7 @@ use crate::cgroup::removal;
 use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::trusted;
-use crate::{confine, packets, process, registry, shaping, storage};
+use crate::{packet_filter, process, registry, shaping, storage, undo_policy};
 use dyno_rundir::files;
 use dyno_types::bounded;
 use dyno_types::limits::DOCUMENT_BYTES;
@@ -109,7 +109,7 @@ impl Journal {
             registry::enter(&self.machine, &self.id, &self.path, &self.file)?;
         }
         self.append(&UndoLine::Do { id, undo: undo.clone() })?;
-        if let Some(outside) = confine::outside(self.directory(), &undo) {
+        if let Some(outside) = undo_policy::outside(self.directory(), &undo) {
             registry::set_mark(&outside, &self.id)?;
         }
         tracing::debug!(journal = %self.path.display(), id, undo = ?undo, "noted what is to be undone");
@@ -165,7 +165,7 @@ impl Journal {
     pub fn forget_note(&mut self, id: u64) -> Result<(), LocalError> {
         let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
         let (_, undo) = self.pending.remove(at);
-        if let Some(outside) = confine::outside(self.directory(), &undo) {
+        if let Some(outside) = undo_policy::outside(self.directory(), &undo) {
             registry::remove_mark(&outside, &self.id);
         }
         self.append(&UndoLine::Done { undone: id })?;
@@ -317,7 +317,7 @@ pub fn revert_journal(path: &Path, machine: &Machine) -> Result<usize, LocalErro
     // Without either it is not known whose numbers those of its processes are.
     let known = found.host.is_some() || found.boot.is_some();
     let listed = found.journal.as_deref().filter(|id| registry::knows(machine, id, path, &file));
-    let within = confine::AllowedPaths { directory: &directory, listed, machine, known };
+    let within = undo_policy::AllowedPaths { directory: &directory, listed, machine, known };
     file.set_len(found.whole).map_err(|e| LocalError::failed_step(path.display(), e))?;
     let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
     for (id, undo) in found.pending.iter().rev().filter(|(_, undo)| !within.is_passed_over(undo)) {
@@ -340,7 +340,7 @@ pub fn revert_journal(path: &Path, machine: &Machine) -> Result<usize, LocalErro
         match done {
             Ok(()) => {
                 undone += 1;
-                if let (Some(outside), Some(listed)) = (confine::outside(&directory, undo), listed) {
+                if let (Some(outside), Some(listed)) = (undo_policy::outside(&directory, undo), listed) {
                     registry::remove_mark(&outside, listed);
                 }
                 writeln!(file, "{{\"undone\":{id}}}")
@@ -385,7 +385,7 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
                 Err(LocalError::Failed(format!("{}: something is mounted there", path.display())))
             }
         }
-        Undo::Table { name } => packets::remove(machine, name),
+        Undo::Table { name } => packet_filter::remove(machine, name),
         Undo::Device { name, handle } => shaping::remove(machine, name, handle),
         Undo::Value { path, old } => match fs::write(path, old) {
             // Its device is gone, and its settings with it.

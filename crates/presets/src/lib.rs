@@ -5,7 +5,7 @@
 pub mod ingest;
 pub mod percona;
 
-use dyno_compat_wsf::plan::known::{self, BestKnown};
+use dyno_compat_wsf::plan::best_known_configs::{self, BestKnown};
 
 /// An experiment that comes along.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,7 @@ const fn example(name: &'static str, about: &'static str, make: fn(u32) -> Strin
 
 /// Text; the presets' test reads all of them.
 fn best_known(name: &str) -> String {
-    match known::best_known(name).map(BestKnown::experiment) {
+    match best_known_configs::best_known(name).map(BestKnown::experiment) {
         Some(Ok(text)) => text,
         Some(Err(error)) => error.to_string(),
         None => format!("# no configuration {name}\n"),

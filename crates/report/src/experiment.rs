@@ -1,7 +1,7 @@
 //! The table of an experiment: one line for each cell.
 
-use crate::worth;
-use crate::worth::Worth;
+use crate::cost_efficiency;
+use crate::cost_efficiency::CostEfficiency;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
@@ -41,19 +41,19 @@ pub struct CellRow {
     /// KiB that it wrote.
     pub written_kib: Option<f64>,
     /// Operations per core-second of the server (of embedded stores: the workers) over the runs where these were watched.
-    pub per_core: Option<Worth>,
+    pub per_core: Option<CostEfficiency>,
     /// Operations for a unit of money, where a price is given.
-    pub per_price: Option<Worth>,
+    pub per_price: Option<CostEfficiency>,
 }
 
 impl CellRow {
     /// Adds the worth of throughput: operations per core-second of each run, and the price of an hour.
     pub fn set_cost_efficiency(&mut self, per_core: &[f64], price: Option<f64>) {
-        self.per_core = Worth::of_runs(per_core);
+        self.per_core = CostEfficiency::of_runs(per_core);
         let each = |price: f64| -> Vec<f64> {
-            self.throughputs.iter().map(|one| worth::per_price(*one, price)).collect()
+            self.throughputs.iter().map(|one| cost_efficiency::per_price(*one, price)).collect()
         };
-        self.per_price = price.and_then(|price| Worth::of_runs(&each(price)));
+        self.per_price = price.and_then(|price| CostEfficiency::of_runs(&each(price)));
     }
 
     /// Takes over throughputs and merged response times.

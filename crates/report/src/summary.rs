@@ -3,7 +3,7 @@
 
 use crate::details;
 use crate::latency_table::{IDEAL, append_latency_table};
-use crate::rebuilt::is_under_way;
+use crate::recompute_summary::is_under_way;
 use crate::replay;
 use crate::style::{Style, format_us};
 use dyno_analysis::diagnose::DiagnosisFinding;

@@ -1,7 +1,7 @@
 //! Check of the records that are there against those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::presence::{are_records_present, count_range, found};
+use crate::existing_records::{are_records_present, count_range, found};
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
@@ -75,12 +75,12 @@ impl fmt::Display for RecordShape {
 }
 
 /// A content that takes note of what is read instead of checking it.
-struct Looking {
+struct ExistingRecordsCheck {
     inner: Arc<dyn Content>,
     seen: Mutex<RecordShape>,
 }
 
-impl Content for Looking {
+impl Content for ExistingRecordsCheck {
     fn table(&self) -> &str {
         self.inner.table()
     }
@@ -257,7 +257,7 @@ pub(crate) fn count_alike(
     ways: &str,
     control: &Arc<Control>,
 ) -> Result<u64, RunError> {
-    let looking = Arc::new(Looking { inner: content.clone(), seen: Mutex::default() });
+    let looking = Arc::new(ExistingRecordsCheck { inner: content.clone(), seen: Mutex::default() });
     let looked: Arc<dyn Content> = looking.clone();
     let there = count_range(opened, &looked, range, keys, control)?;
     let stored = looking.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -304,7 +304,7 @@ pub fn present_as(
             form(config.names.hashed)
         ));
     }
-    let looking = Arc::new(Looking { inner: workload.content(), seen: Mutex::default() });
+    let looking = Arc::new(ExistingRecordsCheck { inner: workload.content(), seen: Mutex::default() });
     let content: Arc<dyn Content> = looking.clone();
     found(opened, &content, (first, count), samples, control)?;
     let stored = looking.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -2,7 +2,7 @@
 
 use crate::collection_stats::WorkerPart;
 use crate::hosts::SeenByWorker;
-use crate::parts;
+use crate::in_process_workers;
 use dyno_db::target::{OpenTarget, TargetInfo};
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
@@ -147,7 +147,7 @@ pub fn run_jobs(
         }
         on_second(second);
     };
-    let finished = parts::run(opened, jobs, control, &mut counted)?;
+    let finished = in_process_workers::run(opened, jobs, control, &mut counted)?;
     let cpu = after.unwrap_or_else(ProcessCpu::read_now).since_earlier(&before);
     Ok(Applied {
         finished,

@@ -1,7 +1,7 @@
 //! Data that runs have loaded: what their directories say of it, whether it is there and looks as they made it, and its removal.
 
 use crate::dataset_check::{Many, count_alike, present_as};
-use crate::presence::{Inserted, find_inserted, remove_range};
+use crate::existing_records::{Inserted, find_inserted, remove_range};
 use crate::work::documents::same_shape;
 use crate::work::ycsb::core_config;
 use dyno_config::settings::{PropertySettings, Source};

@@ -1,14 +1,14 @@
 //! A run of several phases on one open target, recorded as it goes.
 
 use crate::hosts::{HostPlan, SeenOfHosts};
+use crate::in_process_workers;
 use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds};
 use crate::keyspace::distinct_keys;
 use crate::load_generator::{Applied, LoadGenerator, threads};
-use crate::parts;
 use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
-use crate::silence::Silence;
+use crate::unresponsive_target::UnresponsiveTarget;
 use crate::watch::MonitorWatch;
-use crate::watch::seen::{ServerNow, SourceSnapshot};
+use crate::watch::monitor_snapshot::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
 use dyno_analysis::{
     Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, find_pauses, find_silences,
@@ -240,7 +240,7 @@ impl<'a> RunSession<'a> {
         jobs: &[Job],
         observer: &mut dyn Observer,
     ) -> Result<EndedPhase, RunError> {
-        let whole = parts::join_jobs(jobs)
+        let whole = in_process_workers::join_jobs(jobs)
             .ok_or_else(|| Refused::new(RefusalCode::Missing, "workers", "a phase without workers"))?;
         let job = &whole;
         observer.begin(name, job);
@@ -263,7 +263,7 @@ impl<'a> RunSession<'a> {
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
         let neighbours = watch.map(MonitorWatch::neighbours);
-        let mut silence = Silence::of_job(job, &self.control);
+        let mut silence = UnresponsiveTarget::of_job(job, &self.control);
         let control = silence.control.clone();
         let mut boundaries = PhaseBoundaries::for_phase(
             name,

@@ -5,7 +5,7 @@
 pub mod args;
 
 use crate::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
-use dyno_compat_pocdriver::Caller;
+use dyno_compat_pocdriver::WorkFrontEnd;
 use dyno_compat_pocdriver::work::PocWork;
 use dyno_compat_sysbench_mongodb::work::SysbenchWork;
 use dyno_config::experiment::Experiment;
@@ -65,7 +65,7 @@ impl From<io::Error> for WorkerError {
 ///
 /// # Errors
 /// Names the key whose value cannot be used.
-pub fn read_work(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Refused> {
+pub fn read_work(spec: &Experiment, caller: WorkFrontEnd) -> Result<Box<dyn Work>, Refused> {
     let workload = &spec.workload;
     Ok(match (&workload.sysbench, &workload.pocdriver) {
         (Some(variables), _) => Box::new(SysbenchWork::read(spec, variables)?),
@@ -78,7 +78,7 @@ pub fn read_work(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Ref
 ///
 /// # Errors
 /// Standard input is a terminal, or the controller is not understood.
-pub fn worker(args: &WorkerArgs, caller: Caller) -> Result<(), WorkerError> {
+pub fn worker(args: &WorkerArgs, caller: WorkFrontEnd) -> Result<(), WorkerError> {
     no_terminal("a worker")?;
     if args.group {
         return ended(serve_group(stdin(), stdout(), &std::env::current_exe()?));

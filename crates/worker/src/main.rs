@@ -1,7 +1,7 @@
 //! `dyno-worker`: what dyno starts on other hosts and in pods, without anything else.
 
 use clap::{Parser, Subcommand};
-use dyno_compat_pocdriver::Caller;
+use dyno_compat_pocdriver::WorkFrontEnd;
 use dyno_types::secret::{conceal, remember_arguments};
 use dyno_worker::args::{HostArgs, PlaceArgs, PodArgs, RelayArgs, TendArgs, WorkerArgs};
 use dyno_worker::{WorkerError, host, outlive_long_files, place, pod, relay, tend, worker};
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     dyno_rundir::log::begin(Vec::new(), None);
     let ended = match WorkerCli::parse().command {
         // A worker's signals are its controller's business: it ends with its pipe.
-        WorkerCommand::Worker(args) => worker(&args, Caller { warn, interrupted: || false }),
+        WorkerCommand::Worker(args) => worker(&args, WorkFrontEnd { warn, interrupted: || false }),
         WorkerCommand::Host(args) => host(&args),
         WorkerCommand::Pod(args) => pod(&args, print),
         WorkerCommand::Place(args) => place(&args),

@@ -179,7 +179,7 @@ impl ComparedSide {
     /// Adds a run to the group of its levels; one without a result, or of which no figure can be used, is left out.
     fn add(&mut self, name: String, levels: Vec<(String, String)>, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
-        let run = match dyno_report::rebuilt::open_ended_run(path) {
+        let run = match dyno_report::recompute_summary::open_ended_run(path) {
             Ok((run, words)) => {
                 self.warnings.extend(words);
                 run

@@ -9,7 +9,7 @@ use dyno_analysis::compare::{
 };
 use dyno_record::Scale;
 use dyno_report::comparison::{ComparedFigure, Responses};
-use dyno_report::worth;
+use dyno_report::cost_efficiency;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase};
 use dyno_types::metric::CLEANUP;
@@ -111,10 +111,10 @@ pub fn compare(
         figures.extend(found.map(|found| ComparedFigure { name: name.to_owned(), unit, found, noise, each }));
     };
     values("throughput", "ops/s", &|phase| Some(phase.throughput));
-    values("throughput per core", "ops/core-s", &worth::per_core);
+    values("throughput per core", "ops/core-s", &cost_efficiency::per_core);
     if let Some(price) = price {
         values("throughput per price", "ops/currency unit", &|phase| {
-            Some(worth::per_price(phase.throughput, price))
+            Some(cost_efficiency::per_price(phase.throughput, price))
         });
     }
     let (mut responses, mut beyond) = (Vec::new(), unusable(first, second));

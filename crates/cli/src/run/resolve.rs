@@ -11,7 +11,7 @@ use dyno_engine::{Control, Job, Pacing};
 use dyno_frontend::conductor::choose_cores;
 use dyno_frontend::exit::Failure;
 use dyno_frontend::terminal;
-use dyno_session::presence::remove_records;
+use dyno_session::existing_records::remove_records;
 use dyno_session::work::{Work, read_as};
 use dyno_types::units::{Rate, counted};
 use std::sync::Arc;

@@ -163,7 +163,7 @@ fn failed(code: Option<i32>, side: &str, said: &str) -> Failure {
 
 /// What came out of a run, in words.
 fn outcome(out: &Path) -> String {
-    let run = dyno_report::rebuilt::open_ended_run(out).ok().and_then(|(run, _)| run.summary);
+    let run = dyno_report::recompute_summary::open_ended_run(out).ok().and_then(|(run, _)| run.summary);
     let Some(summary) = run else { return "done".into() };
     let rate =
         summary.measured_phase().map_or(String::new(), |phase| format!("{}/s  ", Rate(phase.throughput)));

@@ -9,7 +9,7 @@
 mod sample;
 mod watch;
 
-use crate::Caller;
+use crate::WorkFrontEnd;
 use crate::plan::args::PocArgs;
 use crate::plan::forms::effective;
 use crate::setup::{PrepareError, prepare};
@@ -49,7 +49,7 @@ impl From<PrepareError> for Failure {
 }
 
 /// Functions of this program that the load uses.
-pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::interrupted };
+pub const CALLER: WorkFrontEnd = WorkFrontEnd { warn: terminal::warn, interrupted: signals::interrupted };
 
 const SECOND_NS: u64 = 1_000_000_000;
 

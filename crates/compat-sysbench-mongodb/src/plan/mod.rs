@@ -9,14 +9,14 @@
 //! last version; defaults and `_id`s follow from that.
 
 pub mod arithmetic;
-mod layers;
 pub mod resolve;
 pub mod shell;
+mod variable_scopes;
 pub mod variables;
 
-use crate::plan::layers::Layers;
 use crate::plan::resolve::{Overrides, SysbenchPlan};
 use crate::plan::shell::{ScriptAssignment, ScriptLineError, Shell};
+use crate::plan::variable_scopes::VariableScopes;
 use dyno_config::settings::{BadSetting, Source};
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -102,7 +102,7 @@ fn read(
     }
     let environment = own.unwrap_or(|_| None);
     let mut shell = Shell::new(now_s, environment);
-    let mut layers = Layers::default();
+    let mut layers = VariableScopes::default();
     if files.is_empty() && own.is_some() {
         read_file(CONFIG, true, &mut shell, &mut layers)?;
     }
@@ -143,7 +143,7 @@ fn read_file(
     path: &str,
     optional: bool,
     shell: &mut Shell,
-    layers: &mut Layers,
+    layers: &mut VariableScopes,
 ) -> Result<(), SysbenchError> {
     let text = match bounded::text_file(path, TEXT_BYTES) {
         Ok(text) => text,
@@ -165,7 +165,7 @@ fn read_file(
 }
 
 /// Handles unknown variables: other lines use helpers; what looks like a slip is refused, the rest noted.
-fn unknown(shell: &Shell, layers: &mut Layers) -> Result<(), SysbenchError> {
+fn unknown(shell: &Shell, layers: &mut VariableScopes) -> Result<(), SysbenchError> {
     let unknown = layers
         .settings
         .iter()

@@ -1,6 +1,6 @@
 //! Turns variables into a plan: dialect, numbers, connection string.
 
-use crate::plan::layers::Layers;
+use crate::plan::variable_scopes::VariableScopes;
 use crate::plan::variables::{KnownVersions, SEED, VARIABLES, names, variable};
 use dyno_config::settings::{BadSetting, Provenance, Source};
 use dyno_types::limits::{COLLECTIONS, CONNECTIONS};
@@ -85,7 +85,11 @@ impl SysbenchPlan {
 }
 
 /// Draws the conclusions.
-pub(super) fn resolve(layers: Layers, overrides: &Overrides, now_s: u64) -> Result<SysbenchPlan, BadSetting> {
+pub(super) fn resolve(
+    layers: VariableScopes,
+    overrides: &Overrides,
+    now_s: u64,
+) -> Result<SysbenchPlan, BadSetting> {
     let mut reader = VariableReader { dialect: dialect(&layers, overrides)?, layers, now: now_s.to_string() };
     let config = reader.config(overrides)?;
     let run_seconds = reader.run_seconds()?;
@@ -126,7 +130,7 @@ pub(super) fn resolve(layers: Layers, overrides: &Overrides, now_s: u64) -> Resu
 }
 
 /// Returns the version that a configuration is of: by the variables that only one of them has.
-fn dialect(layers: &Layers, overrides: &Overrides) -> Result<Dialect, BadSetting> {
+fn dialect(layers: &VariableScopes, overrides: &Overrides) -> Result<Dialect, BadSetting> {
     let file = |name: &str| {
         layers.get(name).filter(|setting| matches!(setting.source, Source::File { .. })).is_some()
     };
@@ -142,7 +146,7 @@ fn dialect(layers: &Layers, overrides: &Overrides) -> Result<Dialect, BadSetting
 }
 
 struct VariableReader {
-    layers: Layers,
+    layers: VariableScopes,
     dialect: Dialect,
     now: String,
 }

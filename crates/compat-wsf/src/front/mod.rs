@@ -20,9 +20,9 @@ mod testset;
 
 pub use args::WsfArgs;
 
+use crate::plan::best_known_configs::best_known;
 use crate::plan::cases::Reading;
 use crate::plan::config::Config;
-use crate::plan::known::best_known;
 use crate::plan::lower::options::LowerOptions;
 use crate::plan::lower::{is_sweep, lower, lower_sweep};
 use crate::plan::sets::{SetOption, covering};

@@ -9,7 +9,7 @@ use dyno_frontend::exit::{Cause, Exit, Failure};
 use dyno_frontend::experiment;
 use dyno_frontend::experiment::manifests as written;
 use dyno_frontend::terminal;
-use dyno_hosts::servers::needs::program_version;
+use dyno_hosts::servers::preflight::program_version;
 use dyno_localhost::machine::Machine;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;

@@ -1,11 +1,11 @@
 //! Turns a case's values into the text of an experiment file.
 
+pub mod deployments;
 mod draft;
 pub mod error;
 pub mod mix;
 pub mod options;
 pub mod places;
-pub mod rigs;
 pub mod text;
 
 use crate::plan::lower::draft::Draft;

@@ -1,7 +1,7 @@
+use crate::plan::best_known_configs::best_known;
 use crate::plan::cases::CASES;
 use crate::plan::cases::choose;
 use crate::plan::config::matches;
-use crate::plan::known::best_known;
 use crate::plan::lower::LoweredCase;
 use crate::plan::lower::lower;
 use crate::plan::lower::options::LowerOptions;

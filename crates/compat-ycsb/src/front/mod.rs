@@ -14,15 +14,15 @@ mod help;
 mod output;
 mod run;
 mod shell;
-mod trouble;
 mod watch;
+mod ycsb_failure;
 
 use crate::plan::{Invocation, Mode, parse, wants_compat_exit};
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
-use trouble::Trouble;
+use ycsb_failure::YcsbFailure;
 
 /// The command.
 pub fn ycsb(arguments: &[String]) -> ExitCode {
@@ -35,7 +35,7 @@ pub fn ycsb(arguments: &[String]) -> ExitCode {
     }
 }
 
-fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
+fn carry_out(arguments: &[String]) -> Result<Exit, YcsbFailure> {
     let command = match parse(arguments)? {
         Invocation::Help => {
             terminal::out(&help::text());
@@ -54,9 +54,9 @@ fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
 }
 
 /// Says what is wrong, in YCSB's words and with its code if `compat`.
-fn refuse(trouble: &Trouble, compat: bool) -> ExitCode {
+fn refuse(trouble: &YcsbFailure, compat: bool) -> ExitCode {
     match trouble {
-        Trouble::Command(error) if compat => {
+        YcsbFailure::Command(error) if compat => {
             let original = error.as_original();
             match original.message {
                 Some(message) => terminal::out(&format!("{message}\n")),
@@ -64,11 +64,11 @@ fn refuse(trouble: &Trouble, compat: bool) -> ExitCode {
             }
             ExitCode::from(original.exit)
         }
-        Trouble::Command(error) => {
+        YcsbFailure::Command(error) => {
             terminal::error(&error.to_string());
             Exit::Usage.into()
         }
-        Trouble::Failed(failure) => {
+        YcsbFailure::Failed(failure) => {
             terminal::error(&failure.to_string());
             match failure {
                 // Threads that cannot connect die of it in YCSB, and the run "succeeds".

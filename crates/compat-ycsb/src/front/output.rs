@@ -1,6 +1,6 @@
 //! Results that are left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
 
-use super::trouble::Trouble;
+use super::ycsb_failure::YcsbFailure;
 use crate::plan::Mode;
 use crate::report::exporter::Exporter;
 use crate::report::line::{Line, ReportNumber};
@@ -59,7 +59,7 @@ pub(super) fn write(
     overall: &Overall,
     metrics: &Metrics,
     further: Vec<Line>,
-) -> Result<(), Trouble> {
+) -> Result<(), YcsbFailure> {
     let short = !metrics.samples && work.options.needs_samples();
     let options = &if short { work.options.without_samples() } else { work.options.clone() };
     if short {

@@ -2,8 +2,8 @@
 
 use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
-use super::trouble::Trouble;
 use super::watch::YcsbWatch;
+use super::ycsb_failure::YcsbFailure;
 use crate::plan::{Mode, YcsbCommand};
 use crate::report::metrics::metrics;
 use crate::report::render::Overall;
@@ -39,7 +39,7 @@ struct OpenBinding {
 }
 
 /// The command; `shown` is its line without secrets.
-pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
+pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, YcsbFailure> {
     let mut work = YcsbWork::new(command)?;
     check(&work)?;
     for warning in &work.warnings {
@@ -135,7 +135,7 @@ fn conclude(
     executed: &ExecutedRun<(u64, Option<Audit>)>,
     watch: &YcsbWatch,
     warmup_ns: u64,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, YcsbFailure> {
     let ExecutedRun { ended, summary, closed, rest: (run_ms, audit), .. } = executed;
     let interval = work.interval();
     let names = &work.metrics();

@@ -5,7 +5,7 @@ use dyno_config::properties;
 use dyno_config::properties::{PropertiesError, PropertyEntry};
 use dyno_config::settings::{PropertySettings, Source};
 use dyno_types::suggest;
-use dyno_workload::ycsb::stock::{stock_file, stock_names};
+use dyno_workload::ycsb::builtin_workloads::{stock_file, stock_names};
 use std::io::ErrorKind;
 use std::path::Path;
 

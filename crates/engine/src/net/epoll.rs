@@ -1,6 +1,6 @@
 //! The kernel's network: non-blocking sockets, one epoll a thread, nanosecond time-outs.
 
-use super::hardware::Cards;
+use super::hardware::NicClocks;
 use super::monotonic::monotonic_ns;
 use super::socket::Socket;
 use super::stamps::Clocks;
@@ -30,7 +30,7 @@ pub struct Epoll {
 
 impl Epoll {
     /// A new epoll; with `spin` it never sleeps. Arrivals by these cards are stamped by their clocks.
-    pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool, cards: &Cards) -> io::Result<Self> {
+    pub fn new(tls: Option<Arc<TlsConfig>>, spin: bool, cards: &NicClocks) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| OutOfFiles::name_limit(e.into()))?;
         Ok(Epoll { epoll, events: Vec::with_capacity(1024), tls, spin, clocks: Clocks::new(cards) })
     }

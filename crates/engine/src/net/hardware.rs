@@ -19,7 +19,7 @@ const EVERY_PACKET: i32 = 1;
 /// `struct ethtool_ts_info` of linux/ethtool.h.
 #[repr(C)]
 #[derive(Default)]
-struct TsInfo {
+struct EthtoolTimestamping {
     command: u32,
     so_timestamping: u32,
     clock: i32,
@@ -50,9 +50,9 @@ impl CardClock {
 
 /// The clocks of the cards on which replies arrive, by this host's address there.
 #[derive(Clone, Debug, Default)]
-pub struct Cards(pub(super) Vec<(IpAddr, Arc<CardClock>)>);
+pub struct NicClocks(pub(super) Vec<(IpAddr, Arc<CardClock>)>);
 
-impl Cards {
+impl NicClocks {
     /// The clocks of all cards by which these endpoints are reached. No packet is sent, and no card is set up.
     pub fn clocks_towards(endpoints: &[Endpoint]) -> Result<Self, Refused> {
         let mut cards: Vec<(IpAddr, Arc<CardClock>)> = Vec::new();
@@ -76,7 +76,7 @@ impl Cards {
                 cards.push((own, Arc::new(open(&name).map_err(|e| refused(&e))?)));
             }
         }
-        Ok(Cards(cards))
+        Ok(NicClocks(cards))
     }
 }
 
@@ -115,7 +115,7 @@ enum CardError {
 /// The clock of an interface whose card stamps every packet.
 fn open(interface: &str) -> Result<CardClock, CardError> {
     let name = || interface.to_owned();
-    let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };
+    let mut info = EthtoolTimestamping { command: GET_TS_INFO, ..EthtoolTimestamping::default() };
     ask(interface, libc::SIOCETHTOOL, &mut info)
         .map_err(|source| CardError::ClockUnknown { name: name(), source })?;
     if info.so_timestamping & libc::SOF_TIMESTAMPING_RX_HARDWARE == 0 || info.clock < 0 {
@@ -158,18 +158,18 @@ mod tests {
 
     #[test]
     fn the_structure_is_the_kernel_s() {
-        assert_eq!(size_of::<TsInfo>(), 44);
+        assert_eq!(size_of::<EthtoolTimestamping>(), 44);
     }
 
     #[test]
     fn a_card_without_a_clock_is_refused_with_its_name() {
         let to = |address: &str| Endpoint::Tcp { host: "x".into(), address: address.parse().unwrap() };
-        let why = Cards::clocks_towards(&[to("127.0.0.1:6379")]).unwrap_err().to_string();
+        let why = NicClocks::clocks_towards(&[to("127.0.0.1:6379")]).unwrap_err().to_string();
         assert!(why.contains("lo has no clock of its own") && why.contains("--stamps kernel"), "{why}");
-        let why = Cards::clocks_towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().to_string();
+        let why = NicClocks::clocks_towards(&[Endpoint::Unix("/tmp/x".into())]).unwrap_err().to_string();
         assert!(why.contains("Unix socket"), "{why}");
         // The driver of the loopback answers: what is asked is understood.
-        let mut info = TsInfo { command: GET_TS_INFO, ..TsInfo::default() };
+        let mut info = EthtoolTimestamping { command: GET_TS_INFO, ..EthtoolTimestamping::default() };
         ask("lo", libc::SIOCETHTOOL, &mut info).unwrap();
         assert_eq!(info.clock, -1);
         assert_ne!(info.so_timestamping & libc::SOF_TIMESTAMPING_RX_SOFTWARE, 0);

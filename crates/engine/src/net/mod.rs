@@ -11,7 +11,7 @@ mod virtual_net;
 mod wall_clock;
 
 pub use epoll::Epoll;
-pub use hardware::Cards;
+pub use hardware::NicClocks;
 pub use monotonic::monotonic_ns;
 pub use patience::Patience;
 pub use socket::Socket;

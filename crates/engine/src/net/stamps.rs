@@ -1,7 +1,7 @@
 //! The kernel's and the network card's times of arrival: `SO_TIMESTAMPING` (Documentation/networking/timestamping.rst).
 
 use super::Stamp;
-use super::hardware::{CardClock, Cards};
+use super::hardware::{CardClock, NicClocks};
 use super::wall_clock::{ClockReading, WallClock, ns};
 use rustix::time::Timespec;
 use std::io;
@@ -38,7 +38,7 @@ pub struct Clocks {
 
 impl Clocks {
     /// The wall clock, and the clocks of these cards.
-    pub fn new(cards: &Cards) -> Self {
+    pub fn new(cards: &NicClocks) -> Self {
         let cards = cards.0.iter().map(|(own, clock)| (*own, clock.clone(), WallClock::default()));
         Clocks { wall: WallClock::default(), cards: cards.collect() }
     }

@@ -67,7 +67,8 @@ fn where_the_kernel_refuses_there_are_no_stamps() {
 fn a_connection_knows_the_card_of_its_own_address() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connected = || OwnedFd::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-    let cards = |address: [u8; 4]| Cards(vec![(IpAddr::from(address), Arc::new(CardClock::of_nothing()))]);
+    let cards =
+        |address: [u8; 4]| NicClocks(vec![(IpAddr::from(address), Arc::new(CardClock::of_nothing()))]);
     assert_eq!(ask_for_stamps(&connected(), &Clocks::new(&cards([127, 0, 0, 1]))), StampSource::Card(0));
     assert_eq!(ask_for_stamps(&connected(), &Clocks::new(&cards([127, 0, 0, 9]))), StampSource::Kernel);
 }

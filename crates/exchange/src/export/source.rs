@@ -1,7 +1,7 @@
 //! What is exported: one run, a folder of runs, or an experiment.
 
 use crate::export::ExportError;
-use dyno_report::rebuilt;
+use dyno_report::recompute_summary;
 use dyno_rundir::schema::{Claim, Phase, Summary, Trust};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::path::Path;
@@ -89,7 +89,7 @@ impl ExportSource {
     }
 
     fn add(&mut self, name: String, path: &Path) -> Result<(), ExportError> {
-        let (dir, words) = rebuilt::open_ended_run(path)?;
+        let (dir, words) = recompute_summary::open_ended_run(path)?;
         self.notes.extend(words);
         self.runs.push(SourceRun { name, levels: Vec::new(), ended: None, dir: Some(dir) });
         Ok(())
@@ -106,17 +106,18 @@ impl ExportSource {
             }
             let folder = path.join(&run.dir);
             // One run that cannot be read does not take the others with it: its line stays, with what the journal says.
-            let dir = match folder.join("run.json").is_file().then(|| rebuilt::open_ended_run(&folder)) {
-                None => None,
-                Some(Ok((dir, words))) => {
-                    self.notes.extend(words);
-                    Some(dir)
-                }
-                Some(Err(error)) => {
-                    self.notes.push(format!("{} is left out: {error}", run.dir));
-                    None
-                }
-            };
+            let dir =
+                match folder.join("run.json").is_file().then(|| recompute_summary::open_ended_run(&folder)) {
+                    None => None,
+                    Some(Ok((dir, words))) => {
+                        self.notes.extend(words);
+                        Some(dir)
+                    }
+                    Some(Err(error)) => {
+                        self.notes.push(format!("{} is left out: {error}", run.dir));
+                        None
+                    }
+                };
             self.runs.push(SourceRun { name: run.dir.clone(), levels, ended: Some(run.clone()), dir });
         }
         Ok(())

@@ -8,7 +8,7 @@ use dyno_config::experiment::ExperimentPlan;
 use dyno_engine::Control;
 use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::Directory;
-use dyno_experiment::leave::LeftServers;
+use dyno_experiment::persistent_start::LeftServers;
 use dyno_session::environment::read_environment;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn leave(
         persistent: None,
     };
     let mut watch = Watch::new(directory.path(), quiet, quiet, None);
-    let left = dyno_experiment::leave::leave(plan, directory, &context, load, &mut watch)?;
+    let left = dyno_experiment::persistent_start::leave(plan, directory, &context, load, &mut watch)?;
     if load {
         pages::leave_experiment(directory.path(), (program().price)(directory.path()));
     }

@@ -6,7 +6,7 @@ use dyno_config::experiment::{ExperimentPlan, MatrixCell};
 use dyno_experiment::preflight::{
     MissingProgram, UnmetRequirement, missing_engines, missing_programs, unmet_requirements,
 };
-use dyno_hosts::kubernetes::replace::read as read_manifests;
+use dyno_hosts::kubernetes::manifest_overrides::read as read_manifests;
 use dyno_localhost::machine::Machine;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,8 +6,8 @@ use dyno_analysis::ArrivalLatency;
 use dyno_experiment::directory::ExperimentRecord;
 use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_record::Scale;
+use dyno_report::cost_efficiency;
 use dyno_report::experiment::{CellRow, render_cell_table};
-use dyno_report::worth;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
 use dyno_types::stats::mean;
@@ -55,7 +55,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
             let (one, other) = disk_kib(phase);
             read.extend(one);
             written.extend(other);
-            per_core.extend(worth::per_core(phase));
+            per_core.extend(cost_efficiency::per_core(phase));
         }
         response.merge(&ArrivalLatency::of_run(&dir, "measure", Scale::Ns64));
     }

@@ -5,7 +5,7 @@ use dyno_engine::{Job, Pacing};
 use dyno_record::Totals;
 use dyno_record::{Buckets, bucket_high};
 use dyno_session::session::PhaseProgress;
-use dyno_session::watch::seen::ServerNow;
+use dyno_session::watch::monitor_snapshot::ServerNow;
 use dyno_types::Outcome;
 use dyno_types::units::{Rate, ShownLatency, Thousands};
 use std::collections::VecDeque;

@@ -17,7 +17,7 @@ use dyno_monitor::prometheus::{MetricsServer, render_families};
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, PhaseProgress};
-use dyno_session::watch::seen::SourceSnapshot;
+use dyno_session::watch::monitor_snapshot::SourceSnapshot;
 use receivers::Receivers;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};

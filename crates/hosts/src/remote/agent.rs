@@ -5,7 +5,7 @@ use crate::protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use crate::protocol::outbox::Outbox;
 use crate::protocol::silence::{GONE, LEASE, Silence};
 use crate::protocol::worker::PROTOCOL;
-use crate::servers::needs::version_of;
+use crate::servers::preflight::version_of;
 use crate::servers::server::fault_preparation::FaultPreparation;
 use crate::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
 use crate::servers::server::{Beginning, Server, volume};

@@ -11,8 +11,8 @@
 
 pub mod engine_trial;
 pub mod launch;
-pub mod member;
-pub mod needs;
 pub mod placement;
+pub mod preflight;
 pub mod server;
+pub mod server_process;
 pub mod volume;

@@ -1,7 +1,7 @@
 //! From a policy to the very cores and memory nodes of each process; checked against the machine before anything starts,
 //! and against the kernel afterwards.
 
-use crate::servers::needs::budgets;
+use crate::servers::preflight::budgets;
 use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
 use dyno_localhost::error::LocalError;

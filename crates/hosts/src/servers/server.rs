@@ -8,11 +8,11 @@ pub mod volume;
 
 use crate::collected::CollectedFile;
 use crate::servers::launch::prefix_or_less;
-use crate::servers::member::{Member, copy_of};
-use crate::servers::needs::{absolute, find_program, find_router, ports, version};
 use crate::servers::placement;
 use crate::servers::placement::Plan;
+use crate::servers::preflight::{absolute, find_program, find_router, ports, version};
 use crate::servers::server::fault_preparation::FaultPreparation;
+use crate::servers::server_process::{ServerProcess, copy_of};
 use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
 use dyno_databases::registry::server;
 use dyno_db::servers::ServerNode;
@@ -42,7 +42,7 @@ pub struct Server {
     router: Option<PathBuf>,
     version: String,
     machine: Machine,
-    members: Vec<Member>,
+    members: Vec<ServerProcess>,
     /// Below it lie the data.
     base: PathBuf,
     filesystem: Option<String>,
@@ -199,7 +199,7 @@ impl Server {
             fs::create_dir_all(&node.home).map_err(|e| LocalError::failed_step(node.home.display(), e))?;
             let placed = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
             let prefix = ways.get(i).map_or_else(Vec::new, |way| way.prefix.clone());
-            self.members.push(Member {
+            self.members.push(ServerProcess {
                 node,
                 plan,
                 prefix: [prefix, placed].concat(),
@@ -350,7 +350,7 @@ impl Server {
 
     /// A process that has ended by itself, in words, with the last lines of its log.
     pub fn describe_death(&mut self) -> Option<String> {
-        let died = self.members.iter_mut().find_map(Member::end_status);
+        let died = self.members.iter_mut().find_map(ServerProcess::end_status);
         died.inspect(|reason| tracing::error!(reason, "a server has ended by itself"))
     }
 
@@ -436,8 +436,8 @@ impl Server {
     /// Ends the config servers, or all others.
     fn end_part(&mut self, config: bool, save: bool) -> Result<(), LocalError> {
         let patience = Duration::from_nanos(self.spec.stop_within.0);
-        let (spec, own) = (&self.spec, |member: &Member| member.node.number as u32);
-        let meant = |member: &Member| (spec.part(own(member)) == Part::Config) == config;
+        let (spec, own) = (&self.spec, |member: &ServerProcess| member.node.number as u32);
+        let meant = |member: &ServerProcess| (spec.part(own(member)) == Part::Config) == config;
         // Replicas come last and go first: a primary waits for those that are connected.
         for member in self.members.iter().rev().filter(|member| meant(member)) {
             let Some(pid) = member.pid() else { continue };

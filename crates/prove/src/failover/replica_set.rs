@@ -54,7 +54,7 @@ impl<'a> ReplicaSet<'a> {
         let mut spec = ServerSpec::of(plan.kind);
         (spec.topology, spec.members) = (Topology::ReplicaSet, Some(plan.replicas + 1));
         spec.cache = Some(Bytes(CACHE));
-        let version = dyno_hosts::servers::needs::version_of(&spec, &machine)?;
+        let version = dyno_hosts::servers::preflight::version_of(&spec, &machine)?;
         if streams(&version) {
             spec.options.insert("setParameter.oplogFetcherUsesExhaust".into(), Setting::Switch(false));
         }

@@ -24,7 +24,7 @@ pub fn writer() -> Result<Exit, Failure> {
 
 /// Data that belong to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
-struct EmbeddedMore {
+struct EmbeddedDetails {
     #[serde(flatten)]
     ingest: IngestDetails,
     engine: String,
@@ -72,7 +72,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         tests,
         troubles: proof.written.troubles.clone(),
         limits: limits(),
-        more: EmbeddedMore {
+        more: EmbeddedDetails {
             ingest: IngestDetails::of(&plan),
             engine: proof.engine.clone(),
             kills: proof.kills.clone(),

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// Fault of a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum DisruptionArg {
     /// It is killed, right after the others have stood still for a while
     Kill,
     /// It is cut off from the other servers and still reached by the writers (Redis 7, Valkey, mongod; network namespaces)
@@ -45,7 +45,7 @@ pub struct FailoverArgs {
     pub kind: String,
     /// Fault of primaries
     #[arg(long, value_enum, default_value = "kill")]
-    pub by: By,
+    pub by: DisruptionArg,
     /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: u32,
@@ -173,9 +173,9 @@ impl FailoverArgs {
                 documents: None,
             },
             by: match self.by {
-                By::Kill => failover::Disruption::Kill,
-                By::Cut => failover::Disruption::Cut,
-                By::Freeze => failover::Disruption::Freeze,
+                DisruptionArg::Kill => failover::Disruption::Kill,
+                DisruptionArg::Cut => failover::Disruption::Cut,
+                DisruptionArg::Freeze => failover::Disruption::Freeze,
             },
             rounds: self.rounds,
             replicas,

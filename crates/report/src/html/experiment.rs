@@ -1,5 +1,6 @@
 //! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
+use crate::cost_efficiency::CostEfficiency;
 use crate::faults;
 use crate::html::analysis_sections::{StabilityAnalysis, render_stability};
 use crate::html::charts::{Chart, ChartChoice, PageData};
@@ -21,7 +22,6 @@ use crate::html::workload::describe_workload;
 use crate::style::Style;
 use crate::summary::{NOT_WATCHED, SummaryExtras, render_summary};
 use crate::tuning;
-use crate::worth::Worth;
 use dyno_rundir::schema::{Environment, Run};
 use dyno_rundir::{ExperimentDir, RunDir, files};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
@@ -444,7 +444,8 @@ fn cells(all: &Gathered<'_>) -> Markup {
     let words = heads.len();
     heads.extend(["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]);
     // Worth of throughput: where the server was watched, where a price is given.
-    let worth = |of: &dyn Fn(&CellRuns) -> Option<Worth>| all.rows.iter().any(|row| of(row).is_some());
+    let worth =
+        |of: &dyn Fn(&CellRuns) -> Option<CostEfficiency>| all.rows.iter().any(|row| of(row).is_some());
     let per_core = worth(&|row| row.figures.per_core);
     let per_price = worth(&|row| row.figures.per_price);
     for (shown, head) in [(per_core, "per core-second"), (per_price, "per currency unit")] {

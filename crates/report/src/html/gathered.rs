@@ -1,8 +1,8 @@
 //! An experiment's runs, read once, reduced to what its page needs.
 
+use crate::cost_efficiency;
 use crate::experiment::CellRow;
 use crate::html::plot::Dot;
-use crate::worth;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Observed, ObservedGroup, for_their_course, observe_rate, observe_run};
@@ -95,7 +95,7 @@ fn row(
                         one.watched = summary.is_watched();
                     }
                     let phase = found.summary.as_ref().and_then(|summary| summary.measured_phase());
-                    per_core.extend(phase.and_then(worth::per_core));
+                    per_core.extend(phase.and_then(cost_efficiency::per_core));
                     let length = phase.map_or(0.0, |phase| phase.seconds);
                     // The last second is cut off by the run's end.
                     one.seconds.retain(|second, _| (*second as f64) < length.floor());

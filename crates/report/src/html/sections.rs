@@ -14,7 +14,7 @@ use crate::html::text::{
 use crate::html::timeline::Mark;
 use crate::html::workload;
 use crate::summary::{NOT_WATCHED, describe_connected, format_interval, in_unit};
-use crate::{faults, worth};
+use crate::{cost_efficiency, faults};
 use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Decision, Grade, Latency, Metric, Phase, Status, Summary, Trust};
@@ -144,7 +144,7 @@ fn links(summary: &Summary) -> Markup {
 /// Class and word of the verdict.
 fn mark(summary: &Summary) -> (&'static str, &'static str) {
     match summary.verdict.trust {
-        _ if crate::rebuilt::is_under_way(summary) => ("running", "RUNNING"),
+        _ if crate::recompute_summary::is_under_way(summary) => ("running", "RUNNING"),
         Trust::Valid => ("valid", "VALID"),
         Trust::Suspect => ("suspect", "SUSPECT"),
         Trust::Invalid => ("invalid", "INVALID"),
@@ -171,7 +171,7 @@ fn headline(
     workload: &str,
 ) -> Markup {
     let summary = report.summary;
-    let under_way = crate::rebuilt::is_under_way(summary);
+    let under_way = crate::recompute_summary::is_under_way(summary);
     let words = match summary.status {
         Status::Complete => None,
         Status::Running if under_way => {
@@ -349,7 +349,7 @@ fn figures(
     html! {
         dl.figures.invalid[is_invalid] {
             (render_tile("Throughput", &format!("{}/s", format_rate(phase.throughput)), &more))
-            @for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
+            @for (name, what, worth) in cost_efficiency::of_run(phase, level.map(|level| &level.interval), price) {
                 @let half = worth.half_width.map(|half| format!(", ± {} (95 %)", format_rate(half)));
                 (render_tile(name, &format_rate(worth.value), &format!("{what}{}", half.unwrap_or_default())))
             }

@@ -364,9 +364,11 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     std::fs::remove_file(empty.path().join("summary.json")).unwrap();
     let (mut dir, _) = RunDir::salvage_run(empty.path()).unwrap();
     dir.phases.clear();
-    let killed = crate::rebuilt::rebuild_summary(&dir, None, false);
-    assert!(!crate::rebuilt::is_under_way(&killed) && killed.verdict.trust == Trust::Invalid);
-    assert!(crate::rebuilt::is_under_way(&crate::rebuilt::rebuild_summary(&dir, None, true)));
+    let killed = crate::recompute_summary::rebuild_summary(&dir, None, false);
+    assert!(!crate::recompute_summary::is_under_way(&killed) && killed.verdict.trust == Trust::Invalid);
+    assert!(crate::recompute_summary::is_under_way(&crate::recompute_summary::rebuild_summary(
+        &dir, None, true
+    )));
 }
 
 #[test]

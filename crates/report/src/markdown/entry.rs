@@ -1,7 +1,7 @@
 //! A run reduced to the figures of the summary.
 
-use crate::markdown::places;
-use crate::markdown::places::{HostFacts, HostSections};
+use crate::markdown::host_facts;
+use crate::markdown::host_facts::{HostFacts, HostSections};
 use dyno_analysis::latency_from_buckets;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
@@ -321,7 +321,7 @@ impl Entry {
             point,
             database: summary.database.clone(),
             target: summary.target.clone(),
-            hosts: places::read_host_sections(dir, summary, recording),
+            hosts: host_facts::read_host_sections(dir, summary, recording),
             facts,
             settings: settings.iter().map(|s| (s.key.clone(), s.value.clone())).collect(),
             faults: summary.faults.clone(),

@@ -5,7 +5,7 @@
 //! `skipped`, with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
 
 pub mod entry;
-pub mod places;
+pub mod host_facts;
 pub mod rows;
 pub mod tables;
 pub mod tests_made;
@@ -219,12 +219,12 @@ fn find_level(levels: &[(String, String)], name: &str) -> Option<String> {
 /// A run's figures. One that failed is shown with what it did until then.
 fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> {
     let path = dir.path.join(&ended.dir);
-    let (run, _) = crate::rebuilt::open_ended_run(&path)?;
+    let (run, _) = crate::recompute_summary::open_ended_run(&path)?;
     let recording = Recording::open(&path)?;
     let summary = match (&run.summary, ended.status.as_str()) {
         (Some(summary), _) => summary.clone(),
         (None, "complete") => return Err(EntryError::NoSummary),
-        (None, _) => crate::rebuilt::rebuild_summary(&run, recording.as_ref(), false),
+        (None, _) => crate::recompute_summary::rebuild_summary(&run, recording.as_ref(), false),
     };
     let product = entry::product_name(&summary.database);
     let label = dir.find_cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());

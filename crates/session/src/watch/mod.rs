@@ -1,11 +1,11 @@
 //! Monitors of a run: what there is to watch, and what is kept of it.
 
-pub mod seen;
+pub mod monitor_snapshot;
 pub mod sources;
 
 use crate::hosts::others_of;
-use crate::watch::seen::Seen;
-use crate::watch::seen::{ServerNow, SourceSnapshot};
+use crate::watch::monitor_snapshot::MonitorSnapshot;
+use crate::watch::monitor_snapshot::{ServerNow, SourceSnapshot};
 use dyno_analysis::is_summarised;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{
@@ -62,7 +62,7 @@ pub struct WatchPlan {
 /// Monitors at work.
 pub struct MonitorWatch {
     monitor: Monitor,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<MonitorSnapshot>>,
     /// The run directory.
     directory: Option<PathBuf>,
     /// The processes that are the run's own.
@@ -111,7 +111,7 @@ impl MonitorWatch {
         }
         let interval_ms = plan.interval.as_secs_f64() * 1e3;
         let writer = directory.map(|d| MonitorWriter::create_in(d, interval_ms)).transpose()?;
-        let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
+        let seen = Arc::new(Mutex::new(MonitorSnapshot::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
         Ok(MonitorWatch {
             monitor,
@@ -124,7 +124,7 @@ impl MonitorWatch {
         })
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, MonitorSnapshot> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,7 +1,7 @@
 //! YCSB's core workload as work.
 
 use crate::dataset_check::present_as;
-use crate::presence::{Inserted, find_inserted, looked_for};
+use crate::existing_records::{Inserted, find_inserted, looked_for};
 use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
@@ -14,7 +14,9 @@ use dyno_types::limits::TEXT_BYTES;
 use dyno_types::{Content, RefusalCode, Refused, Verb, suggest};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
-use dyno_workload::ycsb::{CoreConfig, CoreWorkload, Earlier, known_properties, stock_by_letter, stock_file};
+use dyno_workload::ycsb::{
+    CoreConfig, CoreWorkload, PriorInserts, known_properties, stock_by_letter, stock_file,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +104,7 @@ impl Work for YcsbRecords {
             ));
         }
         if inserted.end > 0 {
-            let count = Earlier::new(inserted.end, &inserted.missing).count();
+            let count = PriorInserts::new(inserted.end, &inserted.missing).count();
             let first = self.config.record_count;
             notes.push(format!("{count} inserts of earlier runs are there, from key number {first} on"));
         }
@@ -113,7 +115,7 @@ impl Work for YcsbRecords {
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         self.must_load = prepared.load;
         if prepared.inserted.0 > 0 {
-            self.config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
+            self.config.earlier = PriorInserts::new(prepared.inserted.0, &prepared.inserted.1);
             let measure = CoreWorkload::run(&self.config).map_err(|bad| self.settings.blame_source(bad))?;
             self.measure = Arc::new(measure);
         }
@@ -218,7 +220,7 @@ fn take_workload(
         return Ok(path.file_stem().map_or("workload".into(), |stem| stem.to_string_lossy().into_owned()));
     }
     let Some(found) = by_letter.or_else(|| stock_file(text)) else {
-        let names: Vec<&str> = dyno_workload::ycsb::stock::stock_names().collect();
+        let names: Vec<&str> = dyno_workload::ycsb::builtin_workloads::stock_names().collect();
         let hint = suggest::hint(text, names.iter().copied());
         let known = names.join(", ");
         return Err(Refused::new(

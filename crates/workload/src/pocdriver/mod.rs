@@ -14,7 +14,7 @@
 
 mod config;
 mod content;
-mod counted;
+mod operation_counts;
 mod template;
 mod text;
 mod worker;
@@ -22,7 +22,7 @@ mod worker_state;
 
 pub use config::{Choice, PocConfig, Step, WeightMeaning, Weights};
 pub use content::PocContent;
-pub use counted::AcknowledgedCounts;
+pub use operation_counts::AcknowledgedCounts;
 pub use template::{FieldKind, Template};
 pub use worker::PocWorkload;
 

@@ -4,7 +4,7 @@
 
 use super::config::{Choice, PocConfig, Step, WeightMeaning};
 use super::content::{PocContent, shape};
-use super::counted::{AcknowledgedCounts, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
+use super::operation_counts::{AcknowledgedCounts, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
 use super::worker_state::{PocWorker, Queued, Workers};
 use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};

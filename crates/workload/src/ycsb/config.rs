@@ -3,7 +3,7 @@
 //! YCSB starts with whatever it is given and then spins, divides by zero or reads records that are not there; every
 //! such combination is refused here, before any load is sent. Counts have 64 bits.
 
-use super::earlier::Earlier;
+use super::prior_inserts::PriorInserts;
 use super::properties::{BadProperty, Lookup, MAX_COUNT, PropertyReader};
 use super::request_distribution::{Flavour, RequestDistribution};
 use crate::distributions::{LengthHistogram, THETA};
@@ -135,7 +135,7 @@ pub struct CoreConfig {
     /// True if run-phase inserts go on where earlier runs of this client have ended.
     pub resume: bool,
     /// Run-phase inserts of earlier runs of this client that are there.
-    pub earlier: Earlier,
+    pub earlier: PriorInserts,
 }
 
 impl CoreConfig {
@@ -187,7 +187,7 @@ impl CoreConfig {
             client_id: r.count("dyno.client.id", 0, 0..=u64::from(u16::MAX))?,
             client_count: r.count("dyno.client.count", 1, 1..=u64::from(u16::MAX))?,
             resume: r.read_flag("dyno.insert.resume", false)?,
-            earlier: Earlier::default(),
+            earlier: PriorInserts::default(),
         };
         config.check()?;
         let bytes = config.field_bytes.saturating_mul(u64::from(config.field_count));

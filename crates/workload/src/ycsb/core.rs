@@ -11,9 +11,9 @@
 
 use super::config::{CoreConfig, ScanLengths};
 use super::content::CoreContent;
-use super::earlier::{Earlier, Worker};
 use super::operations::own_metrics;
 use super::operations::{MetricOf, Operation, asked, run_metrics};
+use super::prior_inserts::{PriorInserts, Worker};
 use super::properties::BadProperty;
 use super::requests::Chooser;
 use crate::OwnMetrics;
@@ -60,7 +60,7 @@ struct Run {
     count: u64,
     records: u64,
     /// Run-phase inserts of earlier runs.
-    earlier: Earlier,
+    earlier: PriorInserts,
     worker: Worker,
     client: u64,
     clients: u64,

@@ -8,7 +8,7 @@
 
 mod content;
 
-use super::trouble::Trouble;
+use super::ycsb_failure::YcsbFailure;
 use crate::bindings::BindingTarget;
 use crate::bindings::{resolve, take_environment};
 use crate::plan::YcsbCommand;
@@ -56,7 +56,7 @@ struct YcsbShell {
 }
 
 /// The command.
-pub(super) fn shell(command: YcsbCommand) -> Result<Exit, Trouble> {
+pub(super) fn shell(command: YcsbCommand) -> Result<Exit, YcsbFailure> {
     let YcsbCommand { binding, mut settings, notes, extras, .. } = command;
     take_environment(&mut settings, |variable| std::env::var(variable).ok());
     let bound = resolve(binding, &settings)?;

@@ -66,7 +66,7 @@ pub fn preview_manifests(spec: &Experiment, asked: &Kubernetes) -> Result<Manife
     {
         server.options.insert(option.into(), Setting::Text(NO_PASSWORD.into()));
     }
-    run_manifests(&own, asked, crate::kubernetes::replace::RUN, NO_TOKEN)
+    run_manifests(&own, asked, crate::kubernetes::manifest_overrides::RUN, NO_TOKEN)
 }
 
 /// The objects of a run that is called `name`, whose pods know each other by `token`. Names of objects are short: Kubernetes adds
@@ -116,7 +116,8 @@ pub fn run_manifests(
     let mut job = job(asked, name, placement, (&asked.workers, asked.worker_pods, "w"));
     let mut warnings = Vec::new();
     if let Some(folder) = &asked.manifests {
-        let given = crate::kubernetes::replace::read(Path::new(folder)).map_err(LocalError::Refused)?;
+        let given =
+            crate::kubernetes::manifest_overrides::read(Path::new(folder)).map_err(LocalError::Refused)?;
         given.take_place(name, &mut job, &mut others);
         warnings = given.warnings;
     }

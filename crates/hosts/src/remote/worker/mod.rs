@@ -2,7 +2,7 @@
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits that
 //! the controller starts it with. `crate::protocol` is what is said, `serve` the worker's end, `pool` the controller's, `member`
-//! one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early,
+//! one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `abort_reason` what ends a phase early,
 //! `sums` adds up what comes.
 //!
 //! ```text
@@ -24,8 +24,8 @@
 //!   stop, abort    ------------->           any time
 //! ```
 
+pub mod abort_reason;
 pub mod clocks;
-pub mod cut_short;
 mod event;
 pub mod gather;
 pub mod group;

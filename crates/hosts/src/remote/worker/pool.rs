@@ -3,7 +3,7 @@
 use crate::protocol::frame::{Frame, write_frame};
 use crate::protocol::silence::{LEASE, NOTED, Waiting};
 use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
-use crate::remote::worker::cut_short::CutShort;
+use crate::remote::worker::abort_reason::AbortReason;
 use crate::remote::worker::event::WorkerEvent;
 use crate::remote::worker::member::{OwnPart, PoolMember};
 use crate::remote::worker::pool_error::{WorkerPoolError, lost_in_words};
@@ -53,7 +53,7 @@ pub struct WorkerPool {
     /// Sums of the last phase's measured seconds by target, where there are several.
     pub(super) instances: Mutex<Vec<Totals>>,
     pub(super) lost: Mutex<Vec<String>>,
-    pub(super) cut_short: CutShort,
+    pub(super) cut_short: AbortReason,
     /// Time that a worker may say nothing in a phase.
     pub(super) lease: Duration,
     /// Targets whose collections are asked for before and after every phase.
@@ -88,7 +88,7 @@ impl WorkerPool {
             parts: Mutex::new(Vec::new()),
             instances: Mutex::new(Vec::new()),
             lost: Mutex::new(Vec::new()),
-            cut_short: CutShort::default(),
+            cut_short: AbortReason::default(),
             lease: LEASE,
             collection_stats: WatchedCollections::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],
@@ -188,7 +188,7 @@ impl WorkerPool {
     }
 
     /// Ends the phase under way, from another thread.
-    pub fn cut_short(&self) -> CutShort {
+    pub fn cut_short(&self) -> AbortReason {
         self.cut_short.clone()
     }
 

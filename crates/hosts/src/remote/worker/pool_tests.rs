@@ -96,7 +96,7 @@ impl Rehearsal {
             parts: Mutex::default(),
             instances: Mutex::default(),
             lost: Mutex::default(),
-            cut_short: CutShort::default(),
+            cut_short: AbortReason::default(),
             lease: Duration::from_secs(60),
             collection_stats: WatchedCollections::default(),
             taking_part: [0..usize::MAX, 0..usize::MAX],

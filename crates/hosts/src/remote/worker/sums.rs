@@ -3,7 +3,7 @@
 use crate::protocol::frame::{FrameError, PackedSecond, SparseSecond};
 use dyno_engine::Second;
 use dyno_record::{Scale, Totals};
-use dyno_session::parts::Seconds;
+use dyno_session::in_process_workers::Seconds;
 
 /// The seconds of a phase: see [`Seconds`]. Of each worker only counts are kept: its histograms come whole with its end, because
 /// those of a thousand workers would fill the memory of who adds them up.

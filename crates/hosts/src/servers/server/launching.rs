@@ -1,8 +1,8 @@
 //! Starting the processes of a server, in the order in which they need each other, and waiting for them.
 
 use crate::servers::launch::{Launch, group_or_none};
-use crate::servers::member::{LAST_LINES, Member};
 use crate::servers::server::Server;
+use crate::servers::server_process::{LAST_LINES, ServerProcess};
 use dyno_config::server::Part;
 use dyno_databases::registry::server;
 use dyno_db::cluster::{ClusterError, ProcessGroup, with_all};
@@ -21,7 +21,7 @@ impl Server {
         if self.spec.drop_caches {
             self.drop_caches()?;
         }
-        let is_router = |member: &Member| self.spec.part(member.node.number as u32) == Part::Router;
+        let is_router = |member: &ServerProcess| self.spec.part(member.node.number as u32) == Part::Router;
         // Routers have no server to ask before the others have found together.
         let (routers, first): (Vec<usize>, Vec<usize>) =
             (0..self.members.len()).partition(|i| is_router(&self.members[*i]));
@@ -58,7 +58,7 @@ impl Server {
         let (spec, made, control) = (&self.spec, self.formed, self.control.as_deref());
         let groups: Vec<ProcessGroup<'_>> =
             instances.map(|nodes| ProcessGroup { spec, nodes, made, control }).collect();
-        let end = || self.members.iter().filter_map(Member::pid).for_each(process::end_group);
+        let end = || self.members.iter().filter_map(ServerProcess::pid).for_each(process::end_group);
         with_all(&groups, step, control, &end)
     }
 

@@ -3,8 +3,8 @@
 use crate::servers::server::Server;
 use crate::servers::server::faults::ServerFault;
 use dyno_localhost::error::LocalError;
-use dyno_localhost::packets;
-use dyno_localhost::packets::Ports;
+use dyno_localhost::packet_filter;
+use dyno_localhost::packet_filter::Ports;
 use dyno_localhost::shaping;
 use dyno_localhost::shaping::Shape;
 use dyno_localhost::undo::Undo;
@@ -15,7 +15,7 @@ impl Server {
     /// Before anything is started: whether the kernel does what the faults need.
     pub(super) fn make_links_ready(&mut self) -> Result<(), LocalError> {
         if self.preparation.loss || self.preparation.narrow && self.is_reached_from_elsewhere() {
-            let tried = packets::try_out(&self.machine);
+            let tried = packet_filter::try_out(&self.machine);
             self.preparation.loss = self.preparation.loss && tried.is_ok();
             self.preparation.narrow =
                 self.preparation.narrow && (tried.is_ok() || !self.is_reached_from_elsewhere());
@@ -63,7 +63,7 @@ impl Server {
             ServerFault::Slow(_) if !self.preparation.slow => Err(self.lacking("netem")),
             ServerFault::Lose(percent) => {
                 let table = self.table(noted)?;
-                packets::drop_packets(&self.machine, &table, &ports, *percent)?;
+                packet_filter::drop_packets(&self.machine, &table, &ports, *percent)?;
                 Ok(format!("nftables, table inet {table}: packets to and from port {of} {place}"))
             }
             ServerFault::Narrow(bytes_per_s) => {
@@ -75,7 +75,7 @@ impl Server {
                 );
                 if ports.everywhere {
                     let table = self.table(noted)?;
-                    packets::limit_rate(&self.machine, &table, &ports, (*bytes_per_s, bucket))?;
+                    packet_filter::limit_rate(&self.machine, &table, &ports, (*bytes_per_s, bucket))?;
                     words += &format!("; what comes from other hosts by nftables' limit, table inet {table}");
                 }
                 Ok(words)
@@ -92,7 +92,7 @@ impl Server {
 
     /// The name of a table that is about to be made.
     fn table(&mut self, noted: &mut Vec<u64>) -> Result<String, LocalError> {
-        let name = packets::name(&self.machine);
+        let name = packet_filter::name(&self.machine);
         noted.push(self.journal.note_action(Undo::Table { name: name.clone() })?);
         Ok(name)
     }
@@ -121,7 +121,7 @@ impl Server {
         let mut words = Vec::new();
         for undo in noted.iter().filter_map(|id| self.journal.noted_entry(*id)) {
             if let Undo::Table { name } = undo {
-                let counted = packets::count_packets(&self.machine, name)?;
+                let counted = packet_filter::count_packets(&self.machine, name)?;
                 words.push(format!("{} of {} packets dropped", counted.dropped, counted.seen));
             }
         }

@@ -20,7 +20,7 @@ use super::operations::{MetricOf, Operation, run_metrics};
 use super::properties::BadProperty;
 use super::requests::Chooser;
 use crate::mix::Mix;
-use crate::ycsb::earlier::Worker;
+use crate::ycsb::prior_inserts::Worker;
 use crate::{Draw, Frontier, Workload};
 use dyno_types::rng::{self, Purpose, Stream};
 use dyno_types::{Content, Fields, Request, Verb};

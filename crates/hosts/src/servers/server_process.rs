@@ -17,7 +17,7 @@ pub(super) const LAST_LINES: usize = 5;
 
 /// One process of the server.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct ServerProcess {
     pub node: ServerNode,
     pub plan: Plan,
     pub prefix: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) struct Member {
     pub ended: Option<String>,
 }
 
-impl Member {
+impl ServerProcess {
     /// Process, if it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)

@@ -5,7 +5,7 @@ use dyno_types::Outcome;
 use std::sync::Arc;
 
 /// Ends a phase that ends by a count of operations, not by time, and whose target never says anything.
-pub(crate) struct Silence {
+pub(crate) struct UnresponsiveTarget {
     /// Ends the phase; the run's own control ends it, too.
     pub control: Arc<Control>,
     /// When nothing is expected any more, nanoseconds since the epoch.
@@ -17,7 +17,7 @@ pub(crate) struct Silence {
     timed_out: u64,
 }
 
-impl Silence {
+impl UnresponsiveTarget {
     /// Time-outs that an answer is awaited for.
     const TIMEOUTS: u64 = 3;
     /// Time-out of inserts that have none, nanoseconds. Other operations may take any time.
@@ -25,11 +25,11 @@ impl Silence {
 
     /// Listens to a phase of `job`.
     pub fn of_job(job: &Job, control: &Arc<Control>) -> Self {
-        let inserts = job.workload.only_inserts().then_some(Silence::INSERT_NS);
+        let inserts = job.workload.only_inserts().then_some(UnresponsiveTarget::INSERT_NS);
         let after_ns = job.timeout_ns.or(inserts).filter(|_| job.end.duration_ns.is_none());
-        Silence {
+        UnresponsiveTarget {
             control: Arc::new(Control::below_control(control)),
-            after_ns: after_ns.map(|ns| ns.saturating_mul(Silence::TIMEOUTS)),
+            after_ns: after_ns.map(|ns| ns.saturating_mul(UnresponsiveTarget::TIMEOUTS)),
             interval_ns: job.interval_ns,
             times_out: job.timeout_ns.is_some(),
             answered: 0,

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 /// Ends the phase under way, from any thread: what has arrived is kept, and the run is not valid.
 #[derive(Clone, Debug, Default)]
-pub struct CutShort(Arc<Mutex<Option<String>>>);
+pub struct AbortReason(Arc<Mutex<Option<String>>>);
 
-impl CutShort {
+impl AbortReason {
     /// Ends it, and says why.
     pub fn cut_for(&self, why: String) {
         *held(&self.0) = Some(why);

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// A figure with half of its 95 % interval, where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Worth {
+pub struct CostEfficiency {
     /// The figure.
     pub value: f64,
     /// Half of its interval.
@@ -29,17 +29,17 @@ pub fn per_price(throughput: f64, price: f64) -> f64 {
     throughput * 3_600.0 / price
 }
 
-impl Worth {
+impl CostEfficiency {
     /// Of a figure of several runs; of one run without an interval.
-    pub fn of_runs(all: &[f64]) -> Option<Worth> {
+    pub fn of_runs(all: &[f64]) -> Option<CostEfficiency> {
         let half_width = mean_interval(all).map(|found| found.half_width);
-        Some(Worth { value: mean(all)?, half_width })
+        Some(CostEfficiency { value: mean(all)?, half_width })
     }
 
     /// Of one run: as wide, for its size, as the interval of the run's throughput.
-    fn of_run(value: f64, level: Option<&MeanInterval>) -> Worth {
+    fn of_run(value: f64, level: Option<&MeanInterval>) -> CostEfficiency {
         let level = level.filter(|level| level.mean > 0.0);
-        Worth { value, half_width: level.map(|level| value * level.half_width / level.mean) }
+        CostEfficiency { value, half_width: level.map(|level| value * level.half_width / level.mean) }
     }
 
     /// `1,234 ± 56`.
@@ -62,11 +62,11 @@ pub fn of_run(
     phase: &Phase,
     level: Option<&MeanInterval>,
     price: Option<f64>,
-) -> Vec<(&'static str, &'static str, Worth)> {
+) -> Vec<(&'static str, &'static str, CostEfficiency)> {
     let core = per_core(phase).map(|value| ("Per core-second", "operations, server", value));
     let money = price.map(|price| ("Per currency unit", "operations", per_price(phase.throughput, price)));
     let all = core.into_iter().chain(money);
-    all.map(|(name, what, value)| (name, what, Worth::of_run(value, level))).collect()
+    all.map(|(name, what, value)| (name, what, CostEfficiency::of_run(value, level))).collect()
 }
 
 /// The same as lines of text; what is not known is said.
@@ -106,13 +106,13 @@ mod tests {
         let phase = Phase { monitor: Some(monitor), ..blind.clone() };
         let level = MeanInterval { count: 10, mean: 900.0, deviation: 1.0, half_width: 90.0 };
         let found = of_run(&phase, Some(&level), Some(0.5));
-        assert_eq!(found[0].2, Worth { value: 500.0, half_width: Some(50.0) });
-        assert_eq!(found[1].2, Worth { value: 7_200_000.0, half_width: Some(720_000.0) });
+        assert_eq!(found[0].2, CostEfficiency { value: 500.0, half_width: Some(50.0) });
+        assert_eq!(found[1].2, CostEfficiency { value: 7_200_000.0, half_width: Some(720_000.0) });
         assert!(
             render_cost_efficiency(&blind, None, 0.5).contains("not known")
                 && render_cost_efficiency(&blind, None, 0.5).contains("7,200,000")
         );
-        assert_eq!(Worth::of_runs(&[]), None);
-        assert_eq!(Worth::of_runs(&[4.0]), Some(Worth { value: 4.0, half_width: None }));
+        assert_eq!(CostEfficiency::of_runs(&[]), None);
+        assert_eq!(CostEfficiency::of_runs(&[4.0]), Some(CostEfficiency { value: 4.0, half_width: None }));
     }
 }

@@ -15,13 +15,13 @@ use std::time::Duration;
 pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// The connection, logged in.
-pub(crate) struct MongoLine {
+pub(crate) struct MongoConnection {
     line: ProbeConnection,
     endpoint: Endpoint,
     options: Arc<MongoOptions>,
 }
 
-impl MongoLine {
+impl MongoConnection {
     /// Connects, greets and logs in.
     pub fn open(
         options: &Arc<MongoOptions>,
@@ -67,7 +67,7 @@ impl MongoLine {
             },
         );
         talk.map_err(|failure| failure.at_endpoint(endpoint))?;
-        Ok(MongoLine { line, endpoint: endpoint.clone(), options: options.clone() })
+        Ok(MongoConnection { line, endpoint: endpoint.clone(), options: options.clone() })
     }
 
     /// Sends a command whose elements `fields` appends; its reply, which says `ok`.

@@ -2,9 +2,9 @@
 
 use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError};
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
+use crate::experiment_run::ExperimentRun;
 use crate::journal::{Entry, RunRecord, RunStatus};
-use crate::one::OneRun;
 use crate::persistent_servers::PersistentServers;
 use crate::pods::in_pods;
 use crate::point::SearchPoint;
@@ -51,7 +51,7 @@ pub fn leave(
         directory.note(Entry::Run { cell: cell.number, repetition: 1, point: String::new(), dir: shown })?;
         watcher.run_begins(cell, &point, 0, 1);
     }
-    let one = OneRun {
+    let one = ExperimentRun {
         cell,
         point: &point,
         dir,
@@ -82,11 +82,11 @@ pub fn leave(
 }
 
 fn stand(
-    one: &OneRun<'_>,
+    one: &ExperimentRun<'_>,
     load: bool,
     watcher: &mut dyn Watcher,
-) -> Result<Option<dyno_rundir::schema::Summary>, Failed> {
-    let (spec, shown) = (&one.cell.spec, one.cell.masked_tree().map_err(Failed::other)?);
+) -> Result<Option<dyno_rundir::schema::Summary>, ExperimentError> {
+    let (spec, shown) = (&one.cell.spec, one.cell.masked_tree().map_err(ExperimentError::other)?);
     let logs = one.dir.with_extension("server");
     std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed_step(logs.display(), e))?;
     let target = provision(spec, one, &logs)?;
@@ -104,17 +104,23 @@ fn stand(
             let ended = context.end(spec, &mut SharedServers::default(), &logs);
             one.put_away(&logs);
             ended?;
-            made.and(Err(Failed::Interrupted))
+            made.and(Err(ExperimentError::Interrupted))
         }
     }
 }
 
 /// Servers that may outlive dyno.
-fn provision(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<ProvisionedTarget, Failed> {
+fn provision(
+    spec: &Experiment,
+    one: &ExperimentRun<'_>,
+    logs: &Path,
+) -> Result<ProvisionedTarget, ExperimentError> {
     if let Some(asked) = &spec.kubernetes {
         return in_pods(spec, asked, logs, (one.experiment_dir, true), &one.control);
     }
-    let Some(server) = &spec.server else { return Err(Failed::other("server: nothing is described")) };
+    let Some(server) = &spec.server else {
+        return Err(ExperimentError::other("server: nothing is described"));
+    };
     let work_dir = one.experiment_dir.join("standing");
     std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed_step(work_dir.display(), e))?;
     let mut volume = Volume::here(spec, server, one.experiment_dir, one.machine)?;
@@ -127,6 +133,6 @@ fn provision(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Provisi
         (one.machine, &one.control),
         &mut volume,
     )
-    .map_err(Failed::unreachable)?;
+    .map_err(ExperimentError::unreachable)?;
     Ok(ProvisionedTarget::of_server(server, own, started, volume))
 }

@@ -1,10 +1,10 @@
 //! The making of one run: target, workers, phases, summary, and its line in the journal.
 
 use crate::dataset_cache;
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
+use crate::experiment_run::ExperimentRun;
 use crate::hooks;
 use crate::journal::{RunRecord, RunStatus, WindowEstimate};
-use crate::one::OneRun;
 use crate::provision;
 use crate::provisioned_target::SharedServers;
 use crate::rate_search;
@@ -19,7 +19,7 @@ use dyno_session::session::Observer;
 use dyno_types::system_error::without_numbers;
 use std::path::Path;
 
-impl OneRun<'_> {
+impl ExperimentRun<'_> {
     /// Makes the run; what came of it, for the journal.
     pub fn make(
         &self,
@@ -32,7 +32,7 @@ impl OneRun<'_> {
     /// The record of what came of it.
     pub fn concluded(
         &self,
-        made: Result<(Option<Summary>, Option<WindowEstimate>), Failed>,
+        made: Result<(Option<Summary>, Option<WindowEstimate>), ExperimentError>,
     ) -> (RunRecord, Option<Summary>) {
         let mut record = RunRecord {
             cell: self.cell.number,
@@ -82,13 +82,13 @@ impl OneRun<'_> {
                 }
                 (record, Some(summary))
             }
-            Err(Failed::Interrupted) => {
+            Err(ExperimentError::Interrupted) => {
                 record.status = RunStatus::Interrupted;
                 (record, None)
             }
             Err(failed) => {
-                let unreachable = matches!(failed, Failed::Unreachable(_));
-                let not_started = matches!(failed, Failed::Server(_));
+                let unreachable = matches!(failed, ExperimentError::Unreachable(_));
+                let not_started = matches!(failed, ExperimentError::Server(_));
                 let record =
                     RunRecord { unreachable, not_started, out_of_reach: failed.is_out_of_reach(), ..record };
                 (self.failed(record, failed.to_string()), None)
@@ -106,7 +106,7 @@ impl OneRun<'_> {
         &self,
         shared: &mut SharedServers,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), ExperimentError> {
         let (spec, tree) = self.spec()?;
         let variables = self.hook_variables();
         let hooks = spec.hooks.clone();
@@ -121,10 +121,12 @@ impl OneRun<'_> {
         // Words of what failed name files where they are now.
         let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
         let moved = !logs.is_dir();
-        let found = |failed: Failed| match failed {
+        let found = |failed: ExperimentError| match failed {
             // How long it is waited for depends on what it is.
             failed if failed.is_out_of_reach() => failed,
-            Failed::Other(why) if moved => Failed::other(why.to_string().replace(&was, &is)),
+            ExperimentError::Other(why) if moved => {
+                ExperimentError::other(why.to_string().replace(&was, &is))
+            }
             other => other,
         };
         let made = made.map_err(found)?;
@@ -148,8 +150,8 @@ impl OneRun<'_> {
     }
 
     /// The cell's experiment with the point put in.
-    fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        let (spec, tree) = self.cell.at_point(&self.point.sets).map_err(Failed::other)?;
+    fn spec(&self) -> Result<(Experiment, Node), ExperimentError> {
+        let (spec, tree) = self.cell.at_point(&self.point.sets).map_err(ExperimentError::other)?;
         Ok((Experiment { repetition: Some(self.point.draw), ..spec }, tree))
     }
 
@@ -168,12 +170,12 @@ impl OneRun<'_> {
         logs: &Path,
         shared: &mut SharedServers,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), ExperimentError> {
         let means = (self.machine, &self.control, self.program);
         let target =
             provision::provision(&spec, logs, self.experiment_dir, shared, means).map_err(|failed| {
                 match failed {
-                    Failed::Other(why) => Failed::Server(why),
+                    ExperimentError::Other(why) => ExperimentError::Server(why),
                     other => other,
                 }
             })?;
@@ -198,8 +200,9 @@ impl OneRun<'_> {
             None => Ok(()),
         };
         let mut context = RunContext::new(self, target, data.clone());
-        let made =
-            copied.map_err(Failed::from).and_then(|()| context.load_and_measure(&spec, tree, logs, observer));
+        let made = copied
+            .map_err(ExperimentError::from)
+            .and_then(|()| context.load_and_measure(&spec, tree, logs, observer));
         let ended = context.end(&spec, shared, logs);
         // The data that an embedded store has written are as large as the data set.
         let _ = std::fs::remove_dir_all(data);

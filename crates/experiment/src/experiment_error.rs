@@ -9,7 +9,7 @@ use dyno_types::Refused;
 
 /// Why a run was not made.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum ExperimentError {
     /// There is no target.
     #[error(transparent)]
     Unreachable(Cause),
@@ -24,33 +24,33 @@ pub enum Failed {
     Interrupted,
 }
 
-impl Failed {
+impl ExperimentError {
     /// There is no target.
     pub(super) fn unreachable(why: impl Into<Cause>) -> Self {
-        Failed::Unreachable(why.into())
+        ExperimentError::Unreachable(why.into())
     }
 
     /// Returns whether it says that a cluster or a host cannot be reached now.
     pub(super) fn is_out_of_reach(&self) -> bool {
         match self {
-            Failed::Unreachable(why) | Failed::Server(why) | Failed::Other(why) => {
-                is_out_of_reach(why.as_ref())
-            }
-            Failed::Interrupted => false,
+            ExperimentError::Unreachable(why)
+            | ExperimentError::Server(why)
+            | ExperimentError::Other(why) => is_out_of_reach(why.as_ref()),
+            ExperimentError::Interrupted => false,
         }
     }
 
     /// Any other error.
     pub(super) fn other(why: impl Into<Cause>) -> Self {
-        Failed::Other(why.into())
+        ExperimentError::Other(why.into())
     }
 }
 
 macro_rules! other {
     ($($error:ty),*) => {
-        $(impl From<$error> for Failed {
+        $(impl From<$error> for ExperimentError {
             fn from(error: $error) -> Self {
-                Failed::other(error)
+                ExperimentError::other(error)
             }
         })*
     };
@@ -58,20 +58,22 @@ macro_rules! other {
 
 other!(LocalError, Refused, RunError);
 
-impl From<WorkerPoolError> for Failed {
+impl From<WorkerPoolError> for ExperimentError {
     fn from(error: WorkerPoolError) -> Self {
         match error {
-            WorkerPoolError::Unreachable(_) => Failed::unreachable(error),
-            other => Failed::other(other),
+            WorkerPoolError::Unreachable(_) => ExperimentError::unreachable(error),
+            other => ExperimentError::other(other),
         }
     }
 }
 
-impl From<RemoteError> for Failed {
+impl From<RemoteError> for ExperimentError {
     fn from(error: RemoteError) -> Self {
         match error {
-            RemoteError::Unreachable { .. } | RemoteError::AgentLost { .. } => Failed::unreachable(error),
-            RemoteError::Failed { .. } => Failed::other(error),
+            RemoteError::Unreachable { .. } | RemoteError::AgentLost { .. } => {
+                ExperimentError::unreachable(error)
+            }
+            RemoteError::Failed { .. } => ExperimentError::other(error),
         }
     }
 }

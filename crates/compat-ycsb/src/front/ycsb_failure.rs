@@ -6,7 +6,7 @@ use dyno_frontend::exit::Failure;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum YcsbFailure {
     /// The command line or a property was refused.
     #[error(transparent)]
     Command(#[from] YcsbError),
@@ -15,8 +15,8 @@ pub(super) enum Trouble {
     Failed(#[from] Failure),
 }
 
-impl From<BadSetting> for Trouble {
+impl From<BadSetting> for YcsbFailure {
     fn from(bad: BadSetting) -> Self {
-        Trouble::Command(YcsbError::Setting(bad))
+        YcsbFailure::Command(YcsbError::Setting(bad))
     }
 }

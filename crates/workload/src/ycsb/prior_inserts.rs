@@ -33,7 +33,7 @@ impl Worker {
 
 /// Ranks that are taken, of the keys that one client inserts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Earlier {
+pub struct PriorInserts {
     /// The rank below which the list is the ranks themselves.
     first: u64,
     /// Ranks from `first` on: those that are there, then the gaps.
@@ -43,7 +43,7 @@ pub struct Earlier {
     gaps: u64,
 }
 
-impl Earlier {
+impl PriorInserts {
     /// All ranks below `end` are there, except `missing`, which is sorted.
     pub fn new(end: u64, missing: &[u64]) -> Self {
         let first = missing.first().copied().unwrap_or(end).min(end);
@@ -56,7 +56,7 @@ impl Earlier {
             places[(rank - first) as usize] = first + place as u64;
         }
         let gaps = ranks.len() as u64 - there;
-        Earlier { first, ranks, places, gaps }
+        PriorInserts { first, ranks, places, gaps }
     }
 
     /// Returns a worker's own keys of these.
@@ -64,7 +64,7 @@ impl Earlier {
         let own = |rank: &u64| (rank % worker.total == worker.index).then(|| worker.own_key(*rank));
         let end = self.first + self.ranks.len() as u64;
         let gaps = &self.ranks[self.ranks.len() - self.gaps as usize..];
-        Earlier::new(
+        PriorInserts::new(
             end.saturating_sub(worker.index).div_ceil(worker.total),
             &gaps.iter().filter_map(own).collect::<Vec<_>>(),
         )
@@ -96,26 +96,26 @@ mod tests {
 
     #[test]
     fn gaps_come_after_what_is_there() {
-        let earlier = Earlier::new(8, &[3, 5]);
+        let earlier = PriorInserts::new(8, &[3, 5]);
         assert_eq!(earlier.count(), 6);
         let ranks: Vec<u64> = (0..10).map(|place| earlier.rank_at(place)).collect();
         assert_eq!(ranks, [0, 1, 2, 4, 6, 7, 3, 5, 8, 9]);
         assert!((0..10).all(|place| earlier.place_of(earlier.rank_at(place)) == place));
-        let whole = Earlier::new(4, &[]);
+        let whole = PriorInserts::new(4, &[]);
         assert_eq!((whole.count(), whole.rank_at(3), whole.rank_at(9), whole.place_of(7)), (4, 3, 9, 7));
-        assert_eq!(Earlier::default().count(), 0);
+        assert_eq!(PriorInserts::default().count(), 0);
     }
 
     #[test]
     fn workers_have_the_same_keys_together() {
-        let earlier = Earlier::new(9, &[3, 5]);
+        let earlier = PriorInserts::new(9, &[3, 5]);
         let parts =
             [0, 1].map(|index| (Worker { index, total: 2 }, earlier.part(Worker { index, total: 2 })));
-        let there = |(worker, part): &(Worker, Earlier)| -> Vec<u64> {
+        let there = |(worker, part): &(Worker, PriorInserts)| -> Vec<u64> {
             (0..part.count()).map(|place| worker.rank_of_own(part.rank_at(place))).collect()
         };
         assert_eq!((there(&parts[0]), there(&parts[1])), (vec![0, 2, 4, 6, 8], vec![1, 7]));
-        let next = |(worker, part): &(Worker, Earlier), further| {
+        let next = |(worker, part): &(Worker, PriorInserts), further| {
             worker.rank_of_own(part.rank_at(part.count() + further))
         };
         assert_eq!([next(&parts[0], 0), next(&parts[0], 1)], [10, 12]);

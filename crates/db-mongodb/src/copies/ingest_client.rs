@@ -1,7 +1,7 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
 use crate::command_error::CommandError;
-use crate::line::MongoLine;
+use crate::connection::MongoConnection;
 use crate::protocol::put_command;
 use dyno_db::copies::database::{DatabaseError, IngestClient, RecordSpan, WriteOutcome};
 use dyno_db::copies::plan::{Durability, IngestPlan};
@@ -58,15 +58,15 @@ fn from_anyone(out: &mut Vec<u8>) {
     bson::close(out, at);
 }
 
-pub(super) struct MongoTalk {
-    pub line: MongoLine,
+pub(super) struct MongoIngestClient {
+    pub line: MongoConnection,
     pub database: String,
     /// Number of members in a majority, where it is known.
     pub majority: Option<usize>,
     pub sent: Sent,
 }
 
-impl MongoTalk {
+impl MongoIngestClient {
     /// Number of documents that have a field of this class, by an index or by looking at each.
     fn count(
         &mut self,
@@ -157,7 +157,7 @@ fn trouble(reply: &[u8], count: u64) -> Option<String> {
 /// The code by which a server says that it is no primary.
 const NOT_PRIMARY: i64 = 10_107;
 
-impl IngestClient for MongoTalk {
+impl IngestClient for MongoIngestClient {
     fn put(&mut self, records: &Records, part: RecordSpan, plan: &IngestPlan) -> WriteOutcome {
         let step = (INSERT_BYTES / (plan.record_bytes as u64 + 200)).max(1);
         let pieces = (part.from..part.to).step_by(step as usize);

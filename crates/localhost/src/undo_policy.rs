@@ -199,5 +199,5 @@ fn is_handle(handle: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "confine_tests.rs"]
+#[path = "undo_policy_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-use crate::confine::*;
+use crate::undo_policy::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 

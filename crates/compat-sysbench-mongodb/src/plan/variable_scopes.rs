@@ -4,7 +4,7 @@ use dyno_config::settings::{PropertySettings, Setting, Source};
 
 /// Variables that are set, in order.
 #[derive(Debug, Default)]
-pub(super) struct Layers {
+pub(super) struct VariableScopes {
     /// Values with their sources.
     pub settings: PropertySettings,
     /// Names in the order of their last assignment.
@@ -13,7 +13,7 @@ pub(super) struct Layers {
     pub notes: Vec<String>,
 }
 
-impl Layers {
+impl VariableScopes {
     pub fn set(&mut self, name: &str, value: &str, source: Source) {
         self.settings.set_property(name, value, source);
         self.order.retain(|known| known != name);

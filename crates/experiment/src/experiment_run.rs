@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Starts load and measure phases of one run.
-pub(super) struct OneRun<'a> {
+pub(super) struct ExperimentRun<'a> {
     pub cell: &'a MatrixCell,
     pub point: &'a SearchPoint,
     pub dir: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct OneRun<'a> {
     pub machine: &'a Machine,
 }
 
-impl OneRun<'_> {
+impl ExperimentRun<'_> {
     /// Environment variables of hook commands.
     pub(super) fn hook_variables(&self) -> Vec<(String, String)> {
         vec![

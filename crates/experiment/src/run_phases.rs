@@ -1,10 +1,10 @@
 //! The steps of a run: what is recorded, load, pause, measurement.
 
-use crate::failed::Failed;
+use crate::experiment_error::ExperimentError;
+use crate::experiment_run::ExperimentRun;
 use crate::faults;
 use crate::faults::FaultReach;
 use crate::hooks;
-use crate::one::OneRun;
 use crate::series::SuccessSeries;
 use crate::traces::Traces;
 use dyno_analysis::Condition;
@@ -18,7 +18,7 @@ use dyno_localhost::error::LocalError;
 use dyno_record::Scale;
 use dyno_rundir::schema::Setting;
 use dyno_session::conductor::{Conductor, RunDirectory};
-use dyno_session::parts;
+use dyno_session::in_process_workers;
 use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::secret::mask_value;
@@ -31,8 +31,8 @@ use std::time::Duration;
 const SHAPING: [&str; 6] = ["client.", "monitors.", "phases.", "seed", "server.", "workload."];
 
 /// Values that the file leaves open, as settings of a run: with them two runs can be compared whatever was said of either.
-fn defaults(said: &Node, spec: &Experiment) -> Result<Vec<Setting>, Failed> {
-    let all = recorded_values(said, spec).map_err(|e| Failed::other(e.to_string()))?;
+fn defaults(said: &Node, spec: &Experiment) -> Result<Vec<Setting>, ExperimentError> {
+    let all = recorded_values(said, spec).map_err(|e| ExperimentError::other(e.to_string()))?;
     let shapes = |key: &str| SHAPING.iter().any(|prefix| key.starts_with(prefix));
     let is_empty = |value: &str| matches!(value, "" | "[]" | "{}");
     let chosen =
@@ -40,13 +40,13 @@ fn defaults(said: &Node, spec: &Experiment) -> Result<Vec<Setting>, Failed> {
     Ok(chosen.map(|one| Setting { key: one.key, value: one.value, source: "default".into() }).collect())
 }
 
-impl OneRun<'_> {
+impl ExperimentRun<'_> {
     pub(super) fn session_plan(
         &self,
         spec: &Experiment,
         work: &dyn Work,
         pool: &WorkerPool,
-    ) -> Result<SessionPlan, Failed> {
+    ) -> Result<SessionPlan, ExperimentError> {
         let measured = work.measure()?;
         let conditions = conditions(spec, measured.workload.metrics())?;
         Ok(SessionPlan {
@@ -68,7 +68,7 @@ impl OneRun<'_> {
         pool: &'p WorkerPool,
         facts: BTreeMap<String, String>,
         plan: SessionPlan,
-    ) -> Result<Conductor<'p>, Failed> {
+    ) -> Result<Conductor<'p>, ExperimentError> {
         let setting = |key: &str, value: &str, source: String| Setting {
             value: mask_value(key, value),
             key: key.to_owned(),
@@ -100,7 +100,7 @@ impl OneRun<'_> {
         session: &mut RunSession<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<Option<EndedPhase>, Failed> {
+    ) -> Result<Option<EndedPhase>, ExperimentError> {
         let Some(job) = work.load()? else { return Ok(None) };
         let hooks = &spec.hooks;
         hooks::run(
@@ -118,11 +118,11 @@ impl OneRun<'_> {
         let ended = ended?;
         let lost = session.lost_workers();
         if !lost.is_empty() {
-            return Err(Failed::other(format!("the load was cut short: {}", lost.join("; "))));
+            return Err(ExperimentError::other(format!("the load was cut short: {}", lost.join("; "))));
         }
         let failed = ended.totals.count_failed();
         if failed > 0 && !self.control.is_stopping() {
-            return Err(Failed::other(describe_failed_load(failed, &ended.finished.errors)));
+            return Err(ExperimentError::other(describe_failed_load(failed, &ended.finished.errors)));
         }
         hooks::run(
             "after_load",
@@ -144,13 +144,13 @@ impl OneRun<'_> {
         session: &mut RunSession<'_>,
         reach: FaultReach<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<(EndedPhase, SuccessSeries), Failed> {
+    ) -> Result<(EndedPhase, SuccessSeries), ExperimentError> {
         let logs = &reach.logs.clone();
         if let Some(pause) = &spec.phases.pause {
             self.pause(Duration::from_nanos(pause.0));
         }
         if self.control.is_stopping() {
-            return Err(Failed::Interrupted);
+            return Err(ExperimentError::Interrupted);
         }
         let hooks = &spec.hooks;
         hooks::run(
@@ -215,11 +215,11 @@ fn describe_failed_load(failed: u64, errors: &[(Outcome, String)]) -> String {
 }
 
 /// The job of all pairs together, as reports see it.
-fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
+fn whole(job: Job, pairs: usize) -> Result<Job, ExperimentError> {
     let operations = job.end.operations.map(|n| n * pairs as u64);
     let end = End { operations, ..job.end };
     let all = vec![Job { end, ..job }; pairs];
-    parts::join_jobs(&all).ok_or_else(|| Failed::other("a run without targets"))
+    in_process_workers::join_jobs(&all).ok_or_else(|| ExperimentError::other("a run without targets"))
 }
 
 /// Thresholds of the experiment and objectives of its search, checked against the workload's operations.

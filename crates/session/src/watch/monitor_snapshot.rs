@@ -32,7 +32,7 @@ struct SeenNode {
 /// Latest readings of a source.
 pub type SourceSnapshot = Arc<[Reading]>;
 
-pub(super) struct Seen {
+pub(super) struct MonitorSnapshot {
     /// Samples that a summary needs; nothing where they are in a run directory.
     pub recording: Recording,
     /// The newest of servers and databases; a source that does not answer is not there.
@@ -45,9 +45,9 @@ pub(super) struct Seen {
     silent: BTreeMap<String, u32>,
 }
 
-impl Seen {
+impl MonitorSnapshot {
     pub fn new(writer: Option<MonitorWriter>, interval: Duration) -> Self {
-        Seen {
+        MonitorSnapshot {
             recording: Recording::new(),
             said: BTreeMap::new(),
             writer,
@@ -126,7 +126,7 @@ fn kind(kind: SeriesKind) -> monitor::Kind {
     }
 }
 
-impl SampleSink for Seen {
+impl SampleSink for MonitorSnapshot {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
         match sample {
             Some(_) => drop(self.silent.remove(source)),
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_all_nodes() {
-        let mut seen = Seen::new(None, Duration::from_secs(1));
+        let mut seen = MonitorSnapshot::new(None, Duration::from_secs(1));
         assert_eq!(seen.sum_latest(), None);
         seen.sample("database-a", SECOND, Some(&sample(100.0)));
         seen.sample("database-a", SECOND + 1_000, Some(&sample(150.0)));
