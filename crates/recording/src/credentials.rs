@@ -95,7 +95,8 @@ fn of_redis(words: &Arguments) -> Credentials {
 /// Looks for credentials in a command of MongoDB: its name, its database and its body.
 fn of_mongodb(words: &Arguments) -> Credentials {
     let is_one_of = |names: &[&str]| names.iter().any(|name| words.is_named(name));
-    if is_one_of(&SECRET_COMMANDS) {
+    // Code that runs on the server may make users.
+    if is_one_of(&SECRET_COMMANDS) || is_one_of(&["eval", "$eval"]) {
         return Credentials::LeftOut;
     }
     let body = if words.count() > 2 { words.word(2) } else { &[] };
@@ -103,7 +104,7 @@ fn of_mongodb(words: &Arguments) -> Credentials {
         let collection = bson::find_element(body, &String::from_utf8_lossy(words.word(0)));
         let collection = collection.and_then(|element| element.as_str()).unwrap_or_default();
         words.word(1) == b"admin" && SECRET_COLLECTIONS.contains(&collection)
-    } else if is_one_of(&["applyOps"]) {
+    } else if is_one_of(&["applyOps", "bulkWrite", "explain"]) {
         SECRET_COLLECTIONS.iter().any(|name| contains(body, name.as_bytes()))
     } else if is_one_of(&["setParameter"]) {
         ["password", "secret"].iter().any(|part| contains(&body.to_ascii_lowercase(), part.as_bytes()))

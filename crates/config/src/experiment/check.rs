@@ -57,6 +57,20 @@ fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if spec.phases.load.from.is_some() && (work.sysbench.is_some() || work.pocdriver.is_some()) {
         return refuse("phases.load.from", "sysbench and pocdriver load their own data");
     }
+    if spec.phases.load.from.is_some() {
+        for (key, path) in [
+            ("rate", "phases.load.rate"),
+            ("pipeline", "phases.load.pipeline"),
+            ("batch", "phases.load.batch"),
+        ] {
+            if tree.find_path(path).is_some() {
+                return refuse(
+                    path,
+                    &format!("a data set (phases.load.from) has no {key}: it is loaded as fast as it goes"),
+                );
+            }
+        }
+    }
     if spec.target.is_some() && spec.server.is_some() {
         return refuse("server", "a target that exists is named too: remove target or server");
     }

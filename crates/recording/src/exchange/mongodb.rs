@@ -170,6 +170,7 @@ impl MongodbExchange {
                 return Ok(());
             }
             direction.is_read = true;
+            direction.reader.reset();
         }
         let shared = self.shared.clone();
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,6 +37,8 @@ fn shown(kind: &str, size: u64) -> String {
     match kind {
         "string" => format!("{size} bytes"),
         "array" => format!("{size} elements"),
+        // Documents that a command of MongoDB has written.
+        "status" if size > 0 => format!("status, {size}"),
         other => other.to_owned(),
     }
 }

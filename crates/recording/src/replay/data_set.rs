@@ -4,7 +4,7 @@ use crate::entry::Entry;
 use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
 use crate::sources::dump::Namespace;
 use dyno_types::bson::{find_element, read_elements};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Keys that are looked for at most.
@@ -18,8 +18,12 @@ const SOURCES: [&str; 2] = [crate::sources::rdb::SOURCE, crate::sources::dump::S
 pub struct DataSetContents {
     /// Documents of each collection.
     pub documents: BTreeMap<Namespace, u64>,
+    /// Collections and views that are made before, whether they get documents or not.
+    pub made: BTreeSet<Namespace>,
     /// Keys of all databases.
     pub keys: u64,
+    /// Of these, keys that neither expire nor hold fields that do.
+    pub lasting: u64,
     /// At most 1,000 keys of the database that was asked for which do not expire, evenly from first to last.
     pub sample: Vec<Vec<u8>>,
 }
@@ -31,15 +35,22 @@ impl RecordingHeader {
     }
 }
 
-/// The collection that a command inserts into, and the documents.
-fn inserted(entry: &Entry) -> Option<(Namespace, u64)> {
-    let (words, text) = (&entry.arguments, |bytes: &[u8]| Some(std::str::from_utf8(bytes).ok()?.to_owned()));
-    if !words.is_named("insert") || words.count() != 3 {
+/// The collection that a command is for.
+fn namespace_of(entry: &Entry, command: &str) -> Option<Namespace> {
+    let words = &entry.arguments;
+    if !words.is_named(command) || words.count() != 3 {
         return None;
     }
-    let collection = find_element(words.word(2), "insert")?.as_str()?.to_owned();
-    let documents = read_elements(find_element(words.word(2), "documents")?.as_document()?).ok()?.count();
-    Some((Namespace { database: text(words.word(1))?, collection }, documents as u64))
+    let database = std::str::from_utf8(words.word(1)).ok()?.to_owned();
+    let collection = find_element(words.word(2), command)?.as_str()?.to_owned();
+    Some(Namespace { database, collection })
+}
+
+/// The collection that a command inserts into, and the documents.
+fn inserted(entry: &Entry) -> Option<(Namespace, u64)> {
+    let of = namespace_of(entry, "insert")?;
+    let documents = find_element(entry.arguments.word(2), "documents")?.as_document()?;
+    Some((of, read_elements(documents).ok()?.count() as u64))
 }
 
 /// Looks at a data set: documents of each collection, or keys, of which those of one database are sampled.
@@ -68,11 +79,21 @@ pub fn find_contents(path: &Path, database: u32) -> Result<DataSetContents, Reco
             *found.documents.entry(of).or_default() += count;
             continue;
         }
+        if let Some(of) = ["create", "createIndexes"].iter().find_map(|name| namespace_of(&entry, name)) {
+            found.made.insert(of);
+            continue;
+        }
         if !words.is_named("RESTORE") || words.count() < 4 {
             continue;
         }
         found.keys += 1;
-        if words.word(2) != b"0" || chosen[connection] != database {
+        // Types of hashes whose fields expire.
+        let has_brief_fields = words.word(3).first().is_some_and(|kind| (24..=25).contains(kind));
+        if words.word(2) != b"0" || has_brief_fields {
+            continue;
+        }
+        found.lasting += 1;
+        if chosen[connection] != database {
             continue;
         }
         if candidates.is_multiple_of(step) {
@@ -125,7 +146,7 @@ mod tests {
         push(1, &["RESTORE", "other", "0", "payload", "REPLACE"]);
         writer.finish().unwrap();
         let found = find_contents(file.path(), 0).unwrap();
-        assert_eq!(found.keys, 5_002);
+        assert_eq!((found.keys, found.lasting), (5_002, 5_001));
         // 5,000 candidates: every fourth of them is kept, and of these every second.
         let expected: Vec<Vec<u8>> = (0..5_000).step_by(8).map(|n| format!("k{n}").into_bytes()).collect();
         assert_eq!(found.sample, expected);

@@ -10,6 +10,7 @@ use dyno_recording::RecordingHeader;
 use dyno_recording::replay::{DataSetContents, RecordingSurvey, Replay, ReplayOptions, find_contents};
 use dyno_types::units::Thousands;
 use dyno_types::{Content, RefusalCode, Refused, Verb};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -48,6 +49,17 @@ impl LoadedWork {
             let words = format!(
                 "{key}: {file} is recorded traffic ({}), and no data set: `dyno record FILE` makes one of a snapshot or a dump",
                 header.source
+            );
+            return Err(Refused::new(RefusalCode::BadFile, key, words));
+        }
+        if survey.cut_off {
+            let words = format!("{key}: {file}: it has no end: it was cut off, and data are missing");
+            return Err(Refused::new(RefusalCode::BadFile, key, words));
+        }
+        if let Some((reason, count)) = survey.left_out.iter().next() {
+            let words = format!(
+                "{key}: {file}: {} {reason} cannot be sent, and a data set with holes is none",
+                Thousands(*count)
             );
             return Err(Refused::new(RefusalCode::BadFile, key, words));
         }
@@ -98,10 +110,12 @@ impl LoadedWork {
         let (looked_for, all) = ((looked_for, Thousands(looked_for)), Thousands(wanted.keys));
         Ok(match target.count_keys()?.unwrap_or(0) {
             0 => FoundData::Nothing,
-            _ if there == looked_for.0 && there > 0 => FoundData::All(format!(
-                "the keys of {} are there already: {} of its {all} were looked for",
-                self.file, looked_for.1
-            )),
+            keys if there == looked_for.0 && (wanted.lasting..=wanted.keys).contains(&keys) => {
+                FoundData::All(format!(
+                    "the keys of {} are there already: {} of its {all} were looked for",
+                    self.file, looked_for.1
+                ))
+            }
             keys => FoundData::Other(format!(
                 "{} keys, and {} of {} keys of {} that were looked for are there",
                 Thousands(keys),
@@ -142,7 +156,8 @@ impl LoadedWork {
     fn remove_documents(&self, opened: &dyn OpenTarget) -> Result<(), RunError> {
         let Some(collections) = opened.collections() else { return Ok(()) };
         let wanted = self.read_contents()?;
-        wanted.documents.keys().try_for_each(|of| collections.remove_of(&of.database, &of.collection))
+        let all: BTreeSet<_> = wanted.documents.keys().chain(&wanted.made).collect();
+        all.into_iter().try_for_each(|of| collections.remove_of(&of.database, &of.collection))
     }
 
     fn read_contents(&self) -> Result<DataSetContents, Refused> {
@@ -154,20 +169,25 @@ impl LoadedWork {
         Refused::new(code, self.key.clone(), format!("{}: {}: {why}", self.key, self.file))
     }
 
-    fn job(&self, options: &ReplayOptions, survey: &Arc<RecordingSurvey>) -> Result<Job, Refused> {
+    fn job(
+        &self,
+        options: &ReplayOptions,
+        survey: &Arc<RecordingSurvey>,
+    ) -> Result<(Job, Arc<Replay>), Refused> {
         let replay =
             Arc::new(Replay::new(Path::new(&self.file), options.clone(), &self.header, survey.clone()));
-        *self.loading.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&replay);
         let job = Job {
             pacing: Pacing::Recorded,
             end: End { operations: None, duration_ns: None },
             users: survey.users.max(1) as usize,
             pipeline: 1,
             batch: 1,
-            ..shape::load(&self.spec, replay, survey.commands)?
+            // A large value or an index takes as long as it takes.
+            timeout_ns: None,
+            ..shape::load(&self.spec, replay.clone(), survey.commands)?
         };
         job.check()?;
-        Ok(job)
+        Ok((job, replay))
     }
 }
 
@@ -190,21 +210,25 @@ impl Work for LoadedWork {
 
     fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError> {
         self.options.database = check_protocol(opened, &self.header, &self.file, &self.key)?;
-        let mut ready = self.work.prepare(opened, control)?;
-        ready.database = self.options.database;
-        ready.load = match self.spec.phases.load.when {
+        let mut notes = Vec::new();
+        // Before the work makes collections and indexes of its own.
+        let load = match self.spec.phases.load.when {
             When::Never => false,
             When::Always => {
                 self.remove_documents(opened)?;
                 true
             }
-            When::Missing => self.is_empty_there(opened, &mut ready.notes)?,
-        };
-        if ready.load {
-            for (reason, count) in &self.survey.left_out {
-                ready.notes.push(format!("not loaded: {} {reason}", Thousands(*count)));
+            When::Missing => {
+                let is_empty = self.is_empty_there(opened, &mut notes)?;
+                if !is_empty {
+                    self.work.trust_data();
+                }
+                is_empty
             }
-        }
+        };
+        let mut ready = self.work.prepare(opened, control)?;
+        (ready.database, ready.load) = (self.options.database, load);
+        ready.notes.splice(0..0, notes);
         Ok(ready)
     }
 
@@ -219,7 +243,12 @@ impl Work for LoadedWork {
     }
 
     fn load(&self) -> Result<Option<Job>, Refused> {
-        self.must_load.then(|| self.job(&self.options, &self.survey)).transpose()
+        if !self.must_load {
+            return Ok(None);
+        }
+        let (job, replay) = self.job(&self.options, &self.survey)?;
+        *self.loading.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&replay);
+        Ok(Some(job))
     }
 
     fn measure(&self) -> Result<Job, Refused> {
@@ -238,9 +267,16 @@ impl Work for LoadedWork {
             return self.work.part(job, index, total);
         }
         let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
-        let (_, own) = survey_recording(&self.file, &options, &self.key)?;
+        let (_, own) = survey_recording(&self.file, &options, &self.key).map_err(|refused| {
+            let words = format!(
+                "{refused}; of {total} workers number {} has none of its {} connections: fewer phases.load.workers load it",
+                index + 1,
+                self.survey.connections
+            );
+            Refused::new(RefusalCode::BadValue, "phases.load.workers", words)
+        })?;
         let own = Arc::new(RecordingSurvey::clone(&own).with_names_of(&self.survey));
-        let part = self.job(&options, &own)?;
+        let (part, _) = self.job(&options, &own)?;
         Ok(Job { cores: every_nth(&job.cores, index, total), ..part })
     }
 

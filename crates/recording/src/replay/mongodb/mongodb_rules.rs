@@ -216,9 +216,11 @@ pub(in crate::replay) fn facts_of(arguments: &Arguments) -> CommandFacts {
     } else if matches!(name, "mapReduce" | "mapreduce") {
         databases.extend(other(written_by_map_reduce(body)));
     }
-    databases.retain(|database| !database.is_empty() && !SYSTEM.contains(&database.as_bytes()));
+    let writes = matches!(role(name, body), CommandRole::Writes | CommandRole::Other);
+    // A command that is sent to a database of the server's own, such as `renameCollection`, may write to any.
+    databases.retain(|database| !database.is_empty() && (writes || !SYSTEM.contains(&database.as_bytes())));
     CommandFacts {
-        writes: matches!(role(name, body), CommandRole::Writes | CommandRole::Other),
+        writes,
         databases,
         numbered: bson::find_element(body, "txnNumber").is_some(),
         timed: bson::find_element(body, "readConcern")

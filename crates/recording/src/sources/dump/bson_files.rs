@@ -4,6 +4,7 @@ use super::{DumpWriter, Namespace, damaged, read_length, read_rest};
 use crate::format::RecordingTotals;
 use crate::sources::{NewRecording, SourceError};
 use flate2::bufread::MultiGzDecoder;
+use std::collections::BTreeMap;
 use std::fs::{File, read_dir};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,11 +12,11 @@ use std::path::{Path, PathBuf};
 /// Longest metadata of a collection, bytes.
 const METADATA_BYTES: u64 = 16 << 20;
 
-/// The documents of a collection.
+/// The documents of a collection; none of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CollectionFile {
     of: Namespace,
-    path: PathBuf,
+    path: Option<PathBuf>,
     metadata: Option<PathBuf>,
 }
 
@@ -51,22 +52,23 @@ fn unescape(name: &str) -> String {
 /// The collections of a database's folder, by name.
 fn collections(folder: &Path) -> Result<Vec<CollectionFile>, SourceError> {
     let database = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut all = Vec::new();
-    for found in read_dir(folder)? {
-        let path = found?.path();
+    let mut found: BTreeMap<String, (Option<PathBuf>, Option<PathBuf>)> = BTreeMap::new();
+    for entry in read_dir(folder)? {
+        let path = entry?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let Some(base) = name.strip_suffix(".bson").or_else(|| name.strip_suffix(".bson.gz")) else {
-            continue;
-        };
-        let metadata = ["metadata.json", "metadata.json.gz"].map(|end| folder.join(format!("{base}.{end}")));
-        all.push(CollectionFile {
-            of: Namespace { database: database.clone(), collection: unescape(base) },
-            metadata: metadata.into_iter().find(|path| path.exists()),
-            path,
-        });
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        if let Some(base) = name.strip_suffix(".bson") {
+            found.entry(base.to_owned()).or_default().0 = Some(path);
+        } else if let Some(base) = name.strip_suffix(".metadata.json") {
+            found.entry(base.to_owned()).or_default().1 = Some(path);
+        }
     }
-    all.sort_by(|one, other| one.of.cmp(&other.of));
-    Ok(all)
+    let all = found.into_iter().map(|(base, (path, metadata))| CollectionFile {
+        of: Namespace { database: database.clone(), collection: unescape(&base) },
+        path,
+        metadata,
+    });
+    Ok(all.collect())
 }
 
 /// Records the folder of a dump, or that of one of its databases.
@@ -79,16 +81,25 @@ pub fn record_folder<W: Write>(
 ) -> Result<RecordingTotals, SourceError> {
     // `.` has no name.
     let folder = folder.canonicalize()?;
-    let mut all = collections(&folder)?;
-    if all.is_empty() {
-        for found in read_dir(&folder)? {
-            let found = found?;
-            if found.file_type()?.is_dir() {
-                all.extend(collections(&found.path())?);
-            }
+    let mut databases = Vec::new();
+    for entry in read_dir(&folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            databases.push(entry.path());
         }
-        all.sort_by(|one, other| one.of.cmp(&other.of));
     }
+    databases.sort();
+    let mut all = Vec::new();
+    for database in &databases {
+        all.extend(collections(database)?);
+    }
+    let mut of_top = collections(&folder)?;
+    // Beside the databases lies the log of changes that `--oplog` takes.
+    if !all.is_empty() {
+        of_top.retain(|file| file.of.collection == "oplog");
+        of_top.iter_mut().for_each(|file| file.of.database.clear());
+    }
+    all.append(&mut of_top);
     if all.is_empty() {
         return Err(SourceError::Nothing("collections of mongodump (NAME.bson)"));
     }
@@ -103,11 +114,13 @@ pub fn record_folder<W: Write>(
                 .map_err(|why| damaged(&format!("{}: {why}", path.display())))?;
             dump.make_collection(&file.of, &text)?;
         }
-        let mut input = open_file(&file.path)?;
+        let Some(path) = &file.path else { continue };
+        let mut input = open_file(path)?;
         while let Some(length) = read_length(&mut *input)? {
             read_rest(&mut *input, length, &mut document)?;
             dump.push_document(&file.of, &document)?;
         }
+        dump.write_batch(&file.of)?;
     }
     dump.finish()
 }

@@ -1,6 +1,6 @@
 //! Dumps of MongoDB: the data set, as commands that bring it back.
 //!
-//! Documents become `insert`s of at most 1,000 or 1 MiB, the bytes of each as they were; indexes become `createIndexes`, and options of a
+//! Documents become `insert`s of at most 1,000 or 1 MiB (or of one), the bytes of each as they were; indexes become `createIndexes`, and options of a
 //! collection `create`. Read are archives and BSON files of mongodump, and JSON lines of mongoexport.
 
 pub mod archive;
@@ -30,7 +30,7 @@ const CONNECTIONS: u32 = 16;
 const BATCH: (u32, usize) = (1_000, 1 << 20);
 
 const OF_SERVER: &str =
-    "documents of the server's own databases and collections (admin, config, local, system.*)";
+    "documents of the server's own databases and collections (admin, config, local, system.*, the oplog)";
 
 /// A collection of a database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,8 +50,10 @@ impl Namespace {
     }
 
     fn is_of_server(&self) -> bool {
-        ["admin", "config", "local"].contains(&self.database.as_str())
+        // The log of changes that `--oplog` takes has no database, and users of one database have a collection with a `$`.
+        ["", "admin", "config", "local"].contains(&self.database.as_str())
             || self.collection.starts_with("system.")
+            || self.collection.starts_with('$')
     }
 }
 
@@ -160,13 +162,15 @@ impl<W: Write> DumpWriter<W> {
         if !self.batches.contains_key(of) {
             self.batches.insert(of.clone(), Batch::default());
         }
+        let is_full =
+            |batch: &Batch| batch.count == BATCH.0 || batch.documents.len() + document.len() > BATCH.1;
+        if self.batches.get(of).is_some_and(is_full) {
+            self.write_batch(of)?;
+        }
         let Some(batch) = self.batches.get_mut(of) else { return Ok(()) };
         put_item_head(&mut batch.documents, kind::DOCUMENT, batch.count);
         batch.documents.extend_from_slice(document);
         batch.count += 1;
-        if batch.count == BATCH.0 || batch.documents.len() >= BATCH.1 {
-            self.write_batch(of)?;
-        }
         Ok(())
     }
 

@@ -100,7 +100,10 @@ fn damaged_dumps_are_refused() {
         let mut new = NewRecording::new(1, |header| RecordingWriter::new(Vec::new(), header));
         record_archive(&mut &*bytes, &mut new).unwrap_err().to_string()
     };
-    // A cut between two blocks cannot be seen: an archive has no end of its own.
+    // Also a cut between two blocks.
+    let head = [&[2][..], b"db\0"].concat();
+    let last = ARCHIVE.windows(4).rposition(|four| four == head).unwrap() - 4;
+    assert!(refused(&ARCHIVE[..last]).contains("the end of small."), "{}", refused(&ARCHIVE[..last]));
     assert!(refused(&ARCHIVE[..ARCHIVE.len() - 1]).contains("cut off"));
     assert!(refused(&ARCHIVE[..200]).contains("cut off"));
     let mut other = ARCHIVE.to_vec();

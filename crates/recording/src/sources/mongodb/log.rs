@@ -115,7 +115,11 @@ fn read_json(line: &str) -> LogLine {
         let name = attributes.get("errName").and_then(Value::as_str);
         let error = error_class(&operation, name, attributes.get("errCode").and_then(Value::as_i64));
         let written = match operation.as_str() {
-            "update" => number("nMatched").map(|n| n + u64::from(attributes.contains_key("upsert"))),
+            "update" => number("nMatched").map(|n| {
+                // Later servers say how many, earlier ones whether.
+                let is_upsert = attributes.get("upsert").and_then(Value::as_bool) == Some(true);
+                n.saturating_add(number("nUpserted").unwrap_or(u64::from(is_upsert)))
+            }),
             "remove" => number("ndeleted"),
             _ => number("ninserted"),
         };

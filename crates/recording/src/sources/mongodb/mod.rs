@@ -76,8 +76,15 @@ struct LoggedOutcome {
 }
 
 impl LoggedOutcome {
-    fn reply(&self) -> Option<RecordedReply> {
-        let (kind, size) = match (&self.error, self.returned, self.written) {
+    /// The reply to a command, as far as it follows from what the server says. `nreturned` is said of commands without a batch,
+    /// too (`count`, `distinct`).
+    fn reply(&self, command: &str) -> Option<RecordedReply> {
+        let has_batch = ["find", "getMore", "aggregate", "listCollections", "listIndexes"].contains(&command);
+        let returned = self.returned.filter(|_| has_batch);
+        if self.returned.is_some() && !has_batch && self.error.is_none() {
+            return None;
+        }
+        let (kind, size) = match (&self.error, returned, self.written) {
             (Some(_), _, _) => (RecordedKind::Error, 0),
             (None, Some(count), _) => (RecordedKind::Reply(ReplyKind::Array), count),
             (None, None, Some(count)) => (RecordedKind::Reply(ReplyKind::Status), count),
@@ -94,7 +101,7 @@ const DUPLICATE_KEY: (&str, i64) = ("DuplicateKey", 11_000);
 /// Class of an error as the server's reply has it: that of a statement has a code only.
 fn error_class(operation: &str, name: Option<&str>, code: Option<i64>) -> Option<String> {
     let code = code.or((name == Some(DUPLICATE_KEY.0)).then_some(DUPLICATE_KEY.1));
-    let is_statement = ["insert", "update", "remove"].contains(&operation) || code == Some(DUPLICATE_KEY.1);
+    let is_statement = ["insert", "update", "remove"].contains(&operation);
     let digits = code.map(|code| code.to_string());
     let name = name.map(str::to_owned);
     if is_statement { digits.or(name) } else { name.or(digits) }
@@ -165,7 +172,7 @@ impl<'a, 'b, W: Write> SortedCommands<'a, 'b, W> {
         for word in [name.as_bytes(), database.as_bytes(), &body] {
             entry.arguments.push_word(word);
         }
-        entry.reply = logged.outcome.reply();
+        entry.reply = logged.outcome.reply(&name);
         let role = CommandRole::of_name(name.as_bytes());
         let uses = match role {
             CommandRole::GetMore => bson::find_element(&body, &name).and_then(|id| id.as_i64()),

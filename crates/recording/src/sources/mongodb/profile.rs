@@ -105,7 +105,11 @@ fn read_profiled(document: &[u8]) -> Option<LoggedCommand> {
     let error = error_class(&operation, name, code);
     let written = match operation.as_str() {
         "insert" => number("ninserted"),
-        "update" => number("nMatched").map(|n| n + u64::from(find("upsert").is_some_and(|e| e.is_true()))),
+        "update" => number("nMatched").map(|n| {
+            // Later servers say how many, earlier ones whether.
+            let is_upsert = find("upsert").is_some_and(|e| e.is_true());
+            n.saturating_add(number("nUpserted").unwrap_or(u64::from(is_upsert)))
+        }),
         "remove" => number("ndeleted"),
         _ => None,
     };

@@ -127,10 +127,10 @@ pub fn record_rdb<W: Write>(
 /// The recording of a snapshot.
 struct Restored<W: Write> {
     writer: RecordingWriter<W>,
-    /// Version of the snapshot, which each payload names.
+    /// Version of the snapshot. A payload names the least one that has the value's type: servers that know the type take it.
     version: u16,
     /// By connection: the database that it has chosen.
-    chosen: Vec<u64>,
+    chosen: Vec<Option<u64>>,
     /// The database whose keys are read.
     database: u64,
     /// Commands that restore something.
@@ -158,13 +158,15 @@ impl<W: Write> Restored<W> {
         let connection = (self.count % u64::from(CONNECTIONS)) as u32;
         self.count += 1;
         if self.chosen.len() <= connection as usize {
-            self.chosen.push(0);
+            self.chosen.push(None);
         }
-        if std::mem::replace(&mut self.chosen[connection as usize], self.database) != self.database {
+        // Also the first one: the target's URI may name another.
+        if self.chosen[connection as usize].replace(self.database) != Some(self.database) {
             let select = Arguments::from_words([b"SELECT".to_vec(), self.database.to_string().into_bytes()]);
             self.push_words(connection, select)?;
         }
-        value.extend_from_slice(&self.version.to_le_bytes());
+        let kind = value.first().copied().unwrap_or_default();
+        value.extend_from_slice(&self.version.min(values::least_version(kind)).to_le_bytes());
         let checksum = CHECKSUM.checksum(value);
         value.extend_from_slice(&checksum.to_le_bytes());
         let ttl_ms = match (facts.expires_ms, made_ms) {

@@ -6,6 +6,16 @@ use crate::sources::SourceError;
 /// Bytes of the number of an entry of a stream.
 const STREAM_ID: u64 = 16;
 
+/// The first version of snapshots that has a type, at least that of Redis 5.
+pub(super) fn least_version(kind: u8) -> u16 {
+    match kind {
+        0..=15 => 9,
+        16..=20 => 10,
+        21 => 11,
+        _ => 12,
+    }
+}
+
 /// Passes over a value of a kind.
 pub(super) fn skip_value(kind: u8, bytes: &mut SnapshotBytes<'_>) -> Result<(), SourceError> {
     match kind {
