@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 /// Figures of collections: name of the collection, name of the figure, value.
 pub type FiguresByCollection = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// Reads what a server says of its collections, such as their sizes. It outlives the open target and keeps no connection, so that it
-/// can be asked before and after a phase that others apply.
+/// Reads what a server says of its collections, such as their sizes. It outlives the open target and keeps no connection, so
+/// that it can be asked before and after a phase that others apply.
 pub trait CollectionStats: Send + Sync {
     /// Figures of all collections. Those that the server does not report are absent.
     fn read_stats(&self) -> FiguresByCollection;

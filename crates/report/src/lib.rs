@@ -1,9 +1,9 @@
 //! Texts that people read of runs. Nothing here prints: the caller gets the texts.
 //!
 //! `summary` is what a person reads after a run (`details`: what `-v` adds), `experiment` the table of an experiment,
-//! `comparison` what `dyno compare` says, `faults` what faults did, `tuning` what tunings have found, `recompute_summary` summaries of runs
-//! that have none, `cost_efficiency` throughput for a core and for money; `html` is the report as a page, `markdown` as `summary.md`,
-//! `junit` as tests for CI, `grafana` makes dashboards.
+//! `comparison` what `dyno compare` says, `faults` what faults did, `tuning` what tunings have found, `recompute_summary`
+//! summaries of runs that have none, `cost_efficiency` throughput for a core and for money; `html` is the report as a page,
+//! `markdown` as `summary.md`, `junit` as tests for CI, `grafana` makes dashboards.
 
 pub mod comparison;
 pub mod cost_efficiency;

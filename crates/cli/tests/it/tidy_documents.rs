@@ -39,8 +39,8 @@ fn named_files(line: &str) -> Vec<&str> {
     code_spans(line).into_iter().filter(is_path).filter(names).collect()
 }
 
-/// Returns whether `name`, as a document writes it, is a file, a folder or a module of the tree. One that begins with a crate is in
-/// that crate; one of a row of the table of crates is in the row's; any other is the end of a path.
+/// Returns whether `name`, as a document writes it, is a file, a folder or a module of the tree. One that begins with a crate is
+/// in that crate; one of a row of the table of crates is in the row's; any other is the end of a path.
 fn is_in_tree(name: &str, row: Option<&str>, paths: &BTreeSet<String>, crates: &BTreeSet<String>) -> bool {
     let is_there = |path: &str| {
         let path = path.trim_end_matches('/');

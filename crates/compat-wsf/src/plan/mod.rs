@@ -1,7 +1,8 @@
 //! The Workload Services Framework's Mongo-YCSB workload: cases, variables and `--set`, resolved into experiments. Pure.
 //!
 //! `cases` are the records, `variables` what can be changed, `sets` the grammar of `--set`, `config` files of sections,
-//! `window` windows of traces, `lower` what an experiment file says of it all, `best_known_configs` the best known configurations.
+//! `window` windows of traces, `lower` what an experiment file says of it all, `best_known_configs` the best known
+//! configurations.
 //!
 //! ```text
 //! default -> environment -> case -> --config sections -> --set  =  value and its source   (resolve)

@@ -19,8 +19,8 @@ pub enum ValueKind {
 /// Documents of a form of their own, in place of names and values, where a database keeps documents. A function of worker and
 /// number, as records are.
 pub trait RecordDocuments: fmt::Debug + Send + Sync {
-    /// Dotted name of the field that an index sorts by, and the kind of its values; `None` for an index that the documents have no
-    /// field for.
+    /// Dotted name of the field that an index sorts by, and the kind of its values; `None` for an index that the documents
+    /// have no field for.
     fn indexed_field(&self, index: usize) -> Option<(&str, ValueKind)>;
 
     /// A field that every document has, to count them by.
