@@ -1,7 +1,7 @@
 //! A data set from a file, as the load phase of any workload.
 
 use crate::work::recording::{check_protocol, survey_recording};
-use crate::work::{Prepared, Wording, Work, kinds, shape};
+use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::PropertySettings;
 use dyno_db::target::OpenTarget;
@@ -40,7 +40,20 @@ enum FoundData {
 }
 
 impl LoadedWork {
-    pub(super) fn read(spec: &Experiment, file: &str, wording: &Wording<'_>) -> Result<Self, Refused> {
+    /// The experiment whose work has its data from elsewhere.
+    pub(super) fn without_load(spec: &Experiment) -> Experiment {
+        let mut own = spec.clone();
+        own.phases.load.from = None;
+        own.phases.load.when = When::Never;
+        own
+    }
+
+    pub(super) fn read(
+        spec: &Experiment,
+        file: &str,
+        wording: &Wording<'_>,
+        work: Box<dyn Work>,
+    ) -> Result<Self, Refused> {
         let key = (wording.source)("phases.load.from").to_string();
         // Each command as soon as the one before it is answered.
         let options = ReplayOptions { speed: None, ..ReplayOptions::default() };
@@ -63,12 +76,9 @@ impl LoadedWork {
             );
             return Err(Refused::new(RefusalCode::BadFile, key, words));
         }
-        let mut own = spec.clone();
-        own.phases.load.from = None;
-        own.phases.load.when = When::Never;
         Ok(LoadedWork {
             spec: spec.clone(),
-            work: kinds::read_as(&own, wording)?,
+            work,
             file: file.to_owned(),
             key,
             header,

@@ -24,7 +24,8 @@ pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
 pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>, Refused> {
     let workload = &spec.workload;
     if let Some(file) = &spec.phases.load.from {
-        return Ok(Box::new(LoadedWork::read(spec, file, wording)?));
+        let work = read_as(&LoadedWork::without_load(spec), wording)?;
+        return Ok(Box::new(LoadedWork::read(spec, file, wording, work)?));
     }
     if let Some(path) = &workload.documents {
         return Ok(Box::new(TemplateWork::read(spec, path, wording)?));

@@ -5,7 +5,8 @@
 //! then, in any order: {db, collection, EOF, CRC} | documents | -1 i32; the last one of a collection has EOF and no documents
 //! ```
 
-use super::{DumpWriter, Namespace, damaged, read_length, read_rest};
+use super::namespace::{Namespace, damaged};
+use super::writer::{DumpWriter, read_length, read_rest};
 use crate::format::RecordingTotals;
 use crate::sources::{NewRecording, SourceError};
 use dyno_types::bson::find_element;

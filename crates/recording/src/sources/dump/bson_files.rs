@@ -1,6 +1,7 @@
 //! Folders of mongodump: a folder for each database, and in it a BSON file and metadata for each collection.
 
-use super::{DumpWriter, Namespace, damaged, read_length, read_rest};
+use super::namespace::{Namespace, damaged};
+use super::writer::{DumpWriter, read_length, read_rest};
 use crate::format::RecordingTotals;
 use crate::sources::{NewRecording, SourceError};
 use flate2::bufread::MultiGzDecoder;

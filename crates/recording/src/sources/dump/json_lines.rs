@@ -1,6 +1,7 @@
 //! Documents as extended JSON, one after the other, as mongoexport writes them.
 
-use super::{DumpWriter, Namespace, damaged};
+use super::namespace::{Namespace, damaged};
+use super::writer::DumpWriter;
 use crate::format::RecordingTotals;
 use crate::sources::extended_json::{JsonOf, read_line};
 use crate::sources::{NewRecording, SourceError};

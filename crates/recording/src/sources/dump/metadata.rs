@@ -1,6 +1,6 @@
 //! What mongodump writes of a collection beside its documents: options and indexes, as extended JSON.
 
-use super::{Namespace, damaged};
+use super::namespace::{Namespace, damaged};
 use crate::sources::SourceError;
 use crate::sources::extended_json::{JsonOf, NotDocument, to_document};
 use bson::{Bson, Document};

@@ -1,12 +1,18 @@
 //! `mongodump-3.6.archive` and `mongoexport-3.6.json` were written by these tools, of a capped collection `log`, a collection
 //! `names` with a unique index, and `items` with a value of each type.
 
+use super::writer::OF_SERVER;
 use super::*;
+use crate::entry::Entry;
+use crate::format::{Lack, RecordedProtocol, RecordingWriter};
+use crate::sources::NewRecording;
 use crate::sources::dump::archive::record_archive;
 use crate::sources::dump::bson_files::record_folder;
 use crate::sources::dump::json_lines::record_json_lines;
 use crate::sources::tests::recorded;
+use dyno_types::bson::build_document;
 use dyno_types::bson::{element_at_path, find_element, read_elements};
+use std::io::Write;
 
 const ARCHIVE: &[u8] = include_bytes!("../../../tests/data/mongodump-3.6.archive");
 const EXPORT: &[u8] = include_bytes!("../../../tests/data/mongoexport-3.6.json");

@@ -1,8 +1,8 @@
 //! A snapshot of Redis (RDB): the data set, as commands that restore it.
 //!
 //! Each key becomes one `RESTORE` with the bytes that the server wrote, so that every type and every encoding comes back as it
-//! was; nothing of a value is understood but where it ends. Functions become `FUNCTION LOAD`. What a key had left to live when the
-//! snapshot was made it has left when it is restored.
+//! was; nothing of a value is understood but where it ends. Functions become `FUNCTION LOAD`. What a key had left to live when
+//! the snapshot was made it has left when it is restored.
 //!
 //! The format is that of [`rdb.h` and `rdb.c`](https://rdb.fnordig.de/file_format.html), versions 1 to 12 with the types of
 //! Redis 7.4 and Valkey 8.
