@@ -97,6 +97,9 @@ mod tests {
     /// A recording of ten seconds.
     const TRAFFIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/traffic.dyno");
 
+    /// A recording that is a data set.
+    const DATA_SET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/data-set.dyno");
+
     /// A value of an option that is not its default, and what it needs beside it.
     fn typed(name: &str) -> (&'static str, &'static [&'static str]) {
         match name {
@@ -112,6 +115,7 @@ mod tests {
             "command-data" => (DATA, &["--command", "GET __field:test__"]),
             "command-file" => (LINES, &[]),
             "recording" => (TRAFFIC, &[]),
+            "load-from" => (DATA_SET, &[]),
             "only" => ("reads", &["--recording", TRAFFIC]),
             "speed" | "from" | "to" | "include" | "yes-write" => ("3", &["--recording", TRAFFIC]),
             "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),
