@@ -9,7 +9,7 @@
 //! do not hold them.
 
 use super::shell_text::read_shell_document;
-use super::{LoggedCommand, LoggedOutcome, MILLISECOND_NS, SortedCommands, error_class, reason};
+use super::{LoggedCommand, LoggedError, LoggedOutcome, MILLISECOND_NS, SortedCommands, reason};
 use crate::format::RecordingTotals;
 use crate::sources::extended_json::{JsonOf, to_bytes};
 use crate::sources::{NewRecording, SourceError};
@@ -113,7 +113,7 @@ fn read_json(line: &str) -> LogLine {
         let number = |name: &str| attributes.get(name).and_then(Value::as_u64);
         let operation = attributes.get("type")?.as_str()?.to_owned();
         let name = attributes.get("errName").and_then(Value::as_str);
-        let error = error_class(&operation, name, attributes.get("errCode").and_then(Value::as_i64));
+        let error = LoggedError::new(name, attributes.get("errCode").and_then(Value::as_i64));
         let written = match operation.as_str() {
             "update" => number("nMatched").map(|n| {
                 // Later servers say how many, earlier ones whether.
@@ -197,7 +197,7 @@ fn read_text(line: &str) -> LogLine {
             operation: operation.to_owned(),
             body,
             outcome: LoggedOutcome {
-                error: is_failed.then(|| error_class(operation, fact("code"), None)).flatten(),
+                error: is_failed.then(|| LoggedError::new(fact("code"), None)).flatten(),
                 returned: number("nreturned"),
                 written,
                 cursor: fact("cursorid").and_then(|id| id.parse().ok()),

@@ -63,8 +63,8 @@ struct LoggedCommand {
 /// What a server says of a command's outcome; `None` where it says nothing.
 #[derive(Debug, Default)]
 struct LoggedOutcome {
-    /// Name or code of an error.
-    error: Option<String>,
+    /// Its error.
+    error: Option<LoggedError>,
     /// Documents of a batch.
     returned: Option<u64>,
     /// Documents that were inserted, matched or deleted.
@@ -84,27 +84,42 @@ impl LoggedOutcome {
         if self.returned.is_some() && !has_batch && self.error.is_none() {
             return None;
         }
-        let (kind, size) = match (&self.error, returned, self.written) {
-            (Some(_), _, _) => (RecordedKind::Error, 0),
-            (None, Some(count), _) => (RecordedKind::Reply(ReplyKind::Array), count),
-            (None, None, Some(count)) => (RecordedKind::Reply(ReplyKind::Status), count),
+        let (kind, size, error) = match (&self.error, returned, self.written) {
+            (Some(error), _, _) => (RecordedKind::Error, 0, error.class(command)?),
+            (None, Some(count), _) => (RecordedKind::Reply(ReplyKind::Array), count, String::new()),
+            (None, None, Some(count)) => (RecordedKind::Reply(ReplyKind::Status), count, String::new()),
             (None, None, None) => return None,
         };
         // How long it took in the server is not when its reply had come.
-        Some(RecordedReply { kind, size, error: self.error.clone().unwrap_or_default(), after_ns: None })
+        Some(RecordedReply { kind, size, error, after_ns: None })
     }
 }
 
 /// The code of an error whose name the server does not say in its replies to writes.
 const DUPLICATE_KEY: (&str, i64) = ("DuplicateKey", 11_000);
 
-/// Class of an error as the server's reply has it: that of a statement has a code only.
-fn error_class(operation: &str, name: Option<&str>, code: Option<i64>) -> Option<String> {
-    let code = code.or((name == Some(DUPLICATE_KEY.0)).then_some(DUPLICATE_KEY.1));
-    let is_statement = ["insert", "update", "remove"].contains(&operation);
-    let digits = code.map(|code| code.to_string());
-    let name = name.map(str::to_owned);
-    if is_statement { digits.or(name) } else { name.or(digits) }
+/// An error as a server's log names it.
+#[derive(Debug)]
+struct LoggedError {
+    name: Option<String>,
+    code: Option<i64>,
+}
+
+impl LoggedError {
+    fn new(name: Option<&str>, code: Option<i64>) -> Option<Self> {
+        let code = code.or((name == Some(DUPLICATE_KEY.0)).then_some(DUPLICATE_KEY.1));
+        (name.is_some() || code.is_some()).then(|| LoggedError { name: name.map(str::to_owned), code })
+    }
+
+    /// Its class as the server's reply has it: errors of statements have codes there, others names. `None` where that is not
+    /// logged.
+    fn class(&self, command: &str) -> Option<String> {
+        let digits = self.code.map(|code| code.to_string());
+        match ["insert", "update", "delete"].contains(&command) {
+            true => digits,
+            false => self.name.clone().or(digits),
+        }
+    }
 }
 
 /// A command that waits for its place.

@@ -3,7 +3,7 @@
 //! The profiler writes the statements of an update or a delete one by one, and inserts without their documents where these came
 //! in a sequence of their own, as drivers send them.
 
-use super::{LoggedCommand, LoggedOutcome, MILLISECOND_NS, SortedCommands, error_class, reason};
+use super::{LoggedCommand, LoggedError, LoggedOutcome, MILLISECOND_NS, SortedCommands, reason};
 use crate::format::{Lack, RecordingTotals};
 use crate::sources::extended_json::{JsonOf, read_line};
 use crate::sources::{NewRecording, SourceError};
@@ -102,7 +102,7 @@ fn read_profiled(document: &[u8]) -> Option<LoggedCommand> {
     // The code is called otherwise since 4.2.
     let code = ["errCode", "exceptionCode"].iter().find_map(|name| find(name)?.as_i64());
     let name = find("errName").and_then(|name| name.as_str());
-    let error = error_class(&operation, name, code);
+    let error = LoggedError::new(name, code);
     let written = match operation.as_str() {
         "insert" => number("ninserted"),
         "update" => number("nMatched").map(|n| {
