@@ -135,6 +135,11 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                     "data_set.rs",
                     "a_snapshot_comes_back_as_it_was",
                 ),
+                there(
+                    "replay traffic.dyno redis://127.0.0.1:6379 --load-from data.dyno",
+                    "data_set.rs",
+                    "replay_begins_with_the_data_of_then",
+                ),
                 there("record shop.archive -o shop.dyno", "data_set.rs", "a_dump_comes_back_as_it_was"),
                 there(
                     "run mongodb://127.0.0.1:27017/shop --load-from shop.dyno --workload work.yaml",
@@ -142,11 +147,6 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                     "a_dump_comes_back_as_it_was",
                 ),
                 there("record items.json --into shop.items -o items.dyno", "data_set.rs", "a_dump_comes_back_as_it_was"),
-                there(
-                    "replay traffic.dyno redis://127.0.0.1:6379 --load-from data.dyno",
-                    "data_set.rs",
-                    "replay_begins_with_the_data_of_then",
-                ),
             ],
         ),
         ("docs/own-traffic.md", own_traffic()),
