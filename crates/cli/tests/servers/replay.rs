@@ -469,7 +469,7 @@ fn what_cannot_be_recorded_or_replayed_is_refused() {
     std::fs::write(dyno.path("other.txt"), "select * from t\n").unwrap();
     refused(
         &["record", "other.txt", "-o", "u.dyno"],
-        "the output of redis-cli MONITOR or an append-only file",
+        "the output of redis-cli MONITOR, an append-only file or a snapshot",
     );
     refused(&["record", "other.txt", "--kind", "monitor", "-o", "u.dyno"], "it has no lines of MONITOR");
     assert!(!dyno.path("u.dyno").exists());
