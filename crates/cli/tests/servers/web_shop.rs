@@ -81,6 +81,7 @@ fn the_traffic_of_a_shop_is_replayed() {
     for name in
         ["GET", "SET", "HGETALL", "HGET", "ZINCRBY", "ZREVRANGE", "HINCRBY", "DECR", "XADD", "MULTI", "EXEC"]
     {
+        assert!(before.get(name).is_some_and(|count| *count > 0), "{name}: {before:?}");
         assert_eq!(after.get(name), before.get(name), "{name}");
     }
     // What a visitor bought has left the same stock.
@@ -115,5 +116,9 @@ fn the_traffic_of_a_shop_is_replayed() {
         "--out",
         "model",
     ]);
+    // The verdict is the host's matter; the model's commands are taken by the server.
     assert_exit(&run, &[0, 5]);
+    let metrics = phase(&dyno.summary("model"), "measure")["metrics"].as_array().unwrap().clone();
+    assert!(metrics.iter().all(|metric| metric["outcomes"]["server_error"].as_u64().unwrap_or(0) == 0));
+    assert!(metrics.iter().any(|metric| metric["outcomes"]["ok"].as_u64() > Some(100)));
 }

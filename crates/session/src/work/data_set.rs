@@ -120,7 +120,7 @@ impl LoadedWork {
         let (looked_for, all) = ((looked_for, Thousands(looked_for)), Thousands(wanted.keys));
         Ok(match target.count_keys()?.unwrap_or(0) {
             0 => FoundData::Nothing,
-            keys if there == looked_for.0 && (wanted.lasting..=wanted.keys).contains(&keys) => {
+            keys if there == looked_for.0 && there > 0 && (wanted.lasting..=wanted.keys).contains(&keys) => {
                 FoundData::All(format!(
                     "the keys of {} are there already: {} of its {all} were looked for",
                     self.file, looked_for.1
@@ -225,16 +225,12 @@ impl Work for LoadedWork {
         let load = match self.spec.phases.load.when {
             When::Never => false,
             When::Always => {
+                // What the work refuses is refused before anything is dropped; what it makes, it makes again behind.
+                self.work.prepare(opened, control)?;
                 self.remove_documents(opened)?;
                 true
             }
-            When::Missing => {
-                let is_empty = self.is_empty_there(opened, &mut notes)?;
-                if !is_empty {
-                    self.work.trust_data();
-                }
-                is_empty
-            }
+            When::Missing => self.is_empty_there(opened, &mut notes)?,
         };
         let mut ready = self.work.prepare(opened, control)?;
         (ready.database, ready.load) = (self.options.database, load);

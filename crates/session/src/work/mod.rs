@@ -86,9 +86,6 @@ pub trait Work: Send {
     /// Collections and indexes are made, records are looked for, until `control` ends it.
     fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError>;
 
-    /// The data that it needs were found there by another: it need not ask whether it may write to what the target holds.
-    fn trust_data(&mut self) {}
-
     /// Takes over what [`Work::prepare`] has found, here or in another worker.
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused>;
 

@@ -57,8 +57,6 @@ pub(super) struct RecordedWork {
     settings: PropertySettings,
     /// The words of the key that names the file.
     key: String,
-    /// True if the target is known to hold the data of then, and nothing else.
-    trusts: bool,
 }
 
 fn options_of(source: &RecordingSource) -> ReplayOptions {
@@ -165,7 +163,6 @@ impl RecordedWork {
             survey,
             settings,
             key,
-            trusts: false,
         })
     }
 
@@ -257,9 +254,6 @@ impl RecordedWork {
         databases: &str,
         writing: &[String],
     ) -> Result<(), RunError> {
-        if self.trusts {
-            return Ok(());
-        }
         let server = opened.nodes().first().map_or(String::new(), |node| format!("{node}/{databases}"));
         if self.source.yes_write.as_deref() == Some(server.as_str()) {
             return Ok(());
@@ -376,10 +370,6 @@ impl Work for RecordedWork {
             ));
         }
         Ok(ready)
-    }
-
-    fn trust_data(&mut self) {
-        self.trusts = true;
     }
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
