@@ -1,7 +1,7 @@
 //! The truth of latencies where the client is disturbed: a responder knows how long each reply took, and the client's core is
 //! shared with a busy program, or the client is stopped for 50 ms at a time. What clients report stands beside it.
 
-use crate::children::{Bench, words};
+use crate::children::{Bench, split_words};
 use crate::disturbance::{Disturbance, Stops, disturbed};
 use crate::promises::phase;
 use crate::responder::Responder;
@@ -43,7 +43,7 @@ fn tools(bench: &Bench, port: u16) -> Vec<Tool> {
     let dyno = |name: &'static str, stamps: &str, pace: &str, read: fn(&str) -> Option<Percentiles>| Tool {
         name,
         program: bench.dyno.display().to_string(),
-        arguments: words(&format!(
+        arguments: split_words(&format!(
             "run redis://127.0.0.1:{port}?layout=string --no-load --records 1000 -p fieldcount=1 -p fieldlength=1000 \
              -p readproportion=1 -p updateproportion=0 {pace} --duration {SECONDS}s --warmup 0s --threads 1 --no-pin \
              --wait sleep --stamps {stamps} --no-out --json --quiet"
@@ -62,7 +62,7 @@ fn tools(bench: &Bench, port: u16) -> Vec<Tool> {
         all.push(Tool {
             name: "memtier",
             program: "memtier_benchmark".into(),
-            arguments: words(&format!(
+            arguments: split_words(&format!(
                 "-s 127.0.0.1 -p {port} -t 1 -c {USERS} --ratio 0:1 --test-time {SECONDS} --print-percentiles 50,99,99.9 \
                  --hide-histogram"
             )),
@@ -73,7 +73,7 @@ fn tools(bench: &Bench, port: u16) -> Vec<Tool> {
         all.push(Tool {
             name: "YCSB",
             program: "java".into(),
-            arguments: words(&format!(
+            arguments: split_words(&format!(
                 "-cp {jars}:{jars}/* site.ycsb.Client -t -db RecordStore -threads {USERS} -p \
                  workload=site.ycsb.workloads.CoreWorkload -p recordcount=1000 -p operationcount=100000000 -p \
                  maxexecutiontime={SECONDS} -p readproportion=1 -p updateproportion=0 -p redis.host=127.0.0.1 -p \
@@ -136,7 +136,7 @@ pub fn rows(bench: &Bench, picture: Option<&str>) -> Result<()> {
     let responder = Responder::start(bench.server_core, "delays")?;
     let mut all = Vec::new();
     for disturbance in [Disturbance::None, Disturbance::Busy, Disturbance::Stopped(Stops::OF_THE_CLIENT)] {
-        println!("  {}", disturbance.words());
+        println!("  {}", disturbance.describe());
         for tool in tools(bench, responder.port) {
             truth(&responder)?;
             let text = disturbed(bench, (&tool.program, &tool.arguments), disturbance)?;
@@ -180,8 +180,8 @@ fn chart(all: &[TruthRow]) -> String {
     for row in shown {
         if group != Some(row.disturbance) {
             y += if group.is_some() { 3.0 } else { 0.0 };
-            let words = row.disturbance.words();
-            body += &format!("<text x=\"14\" y=\"{y}\" font-weight=\"bold\">client {words}</text>\n");
+            let message = row.disturbance.describe();
+            body += &format!("<text x=\"14\" y=\"{y}\" font-weight=\"bold\">client {message}</text>\n");
             (group, y) = (Some(row.disturbance), y + 21.0);
         }
         let at = |us: f64| LEFT + us / most * LONGEST;

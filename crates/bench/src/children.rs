@@ -46,7 +46,7 @@ impl Cpu {
 }
 
 /// The words of a command line that has no quotes.
-pub fn words(text: &str) -> Vec<String> {
+pub fn split_words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -199,7 +199,7 @@ impl Bench {
             self.server.port,
             operations / connections as u64
         );
-        Ok(self.timed("memtier_benchmark", &words(&arguments))?.1)
+        Ok(self.timed("memtier_benchmark", &split_words(&arguments))?.1)
     }
 
     /// redis-benchmark: half SET, half GET.

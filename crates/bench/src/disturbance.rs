@@ -88,7 +88,7 @@ pub enum Disturbance {
 
 impl Disturbance {
     /// In words.
-    pub fn words(self) -> String {
+    pub fn describe(self) -> String {
         let stops = match self {
             Disturbance::None => return "undisturbed".to_owned(),
             Disturbance::Busy => return "beside a busy loop on its core".to_owned(),

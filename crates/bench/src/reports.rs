@@ -141,12 +141,12 @@ fn measured(folder: &Path, what: &str, goal: &str, args: &[&str]) -> Result<()> 
             .current_dir(folder)
             .output()
             .context("/usr/bin/time (Debian: apt-get install time)")?;
-        let words = String::from_utf8_lossy(&done.stderr).into_owned();
-        let line = words.lines().last().unwrap_or_default();
+        let sentence = String::from_utf8_lossy(&done.stderr).into_owned();
+        let line = sentence.lines().last().unwrap_or_default();
         let figure = |at: usize| line.split(' ').nth(at).and_then(|text| text.parse::<f64>().ok());
-        let (Some(seconds), Some(kib)) = (figure(0), figure(1)) else { bail!("{args:?}: {words}") };
+        let (Some(seconds), Some(kib)) = (figure(0), figure(1)) else { bail!("{args:?}: {sentence}") };
         if !done.status.success() {
-            bail!("{args:?}: {words}");
+            bail!("{args:?}: {sentence}");
         }
         best = if seconds < best.0 { (seconds, kib) } else { best };
     }

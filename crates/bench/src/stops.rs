@@ -1,7 +1,7 @@
 //! Whose delay was it? A sweep of stops of the client and of the server over random loads: which side the verdict names where
 //! the stop moved a figure, and whether it names a side where the stop moved none.
 
-use crate::children::{Bench, RECORDS, words};
+use crate::children::{Bench, RECORDS, split_words};
 use crate::disturbance::{Disturbance, Party, Stops, disturbed};
 use anyhow::{Context, Result};
 use dyno_rundir::schema::{Claim, Metric, Phase, Summary, Trust};
@@ -99,7 +99,7 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
         println!(
             "  {number} {} {}: moved {}; client: {}; server: {}; undisturbed: {}{}",
             trial.load,
-            Disturbance::Stopped(trial.stops).words(),
+            Disturbance::Stopped(trial.stops).describe(),
             listed(&moved),
             listed(&client),
             listed(&server),
@@ -184,6 +184,6 @@ pub fn run(bench: &Bench, load: &str, disturbance: Disturbance) -> Result<Summar
          --duration 8s --warmup 1s --threads 1 --no-pin --no-out --json --quiet",
         bench.server.port
     );
-    let text = disturbed(bench, (&bench.dyno.display().to_string(), &words(&line)), disturbance)?;
+    let text = disturbed(bench, (&bench.dyno.display().to_string(), &split_words(&line)), disturbance)?;
     serde_json::from_str(&text).context("dyno's summary")
 }

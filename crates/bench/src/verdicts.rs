@@ -63,7 +63,7 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
         println!(
             "  {}, {}: {head}; invalid {invalid}; all that was said: {said}",
             kind.load,
-            kind.disturbance.words()
+            kind.disturbance.describe()
         );
     }
     Ok(())

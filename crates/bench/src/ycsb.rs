@@ -1,6 +1,6 @@
 //! YCSB's workload A by the same command line: dyno's drop-in beside YCSB itself.
 
-use crate::children::{Bench, Cpu, words};
+use crate::children::{Bench, Cpu, split_words};
 use crate::rounds::Spread;
 use anyhow::{Context, Result};
 use dyno_databases::spawn::find_server;
@@ -38,13 +38,14 @@ pub fn row(bench: &Bench, pairs: usize) -> Result<()> {
         )
     };
     let dyno = bench.dyno.display().to_string();
-    bench.timed(&dyno, &words(&format!("ycsb load redis {}", properties(0))))?;
-    let ours =
-        |operations| Ok(bench.timed(&dyno, &words(&format!("ycsb run redis {}", properties(operations))))?.1);
+    bench.timed(&dyno, &split_words(&format!("ycsb load redis {}", properties(0))))?;
+    let ours = |operations| {
+        Ok(bench.timed(&dyno, &split_words(&format!("ycsb run redis {}", properties(operations))))?.1)
+    };
     let theirs = |operations| {
         let line =
             format!("-cp {jars}:{jars}/* site.ycsb.Client -t -db RecordStore {}", properties(operations));
-        Ok(bench.timed("java", &words(&line))?.1)
+        Ok(bench.timed("java", &split_words(&line))?.1)
     };
     let (mut costs, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..pairs {

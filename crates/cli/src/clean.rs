@@ -38,7 +38,7 @@ pub fn clean(args: &CleanArgs) -> Result<Exit, Failure> {
         // Data that were loaded again are the same data.
         let new: Vec<FoundData> = found.into_iter().filter(|one| !known.contains(one)).collect();
         for one in &new {
-            terminal::line(&format!("{}, loaded by {}", one.words, run.path.display()));
+            terminal::line(&format!("{}, loaded by {}", one.message, run.path.display()));
         }
         if !new.is_empty() {
             known.extend(new);

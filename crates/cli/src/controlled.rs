@@ -14,8 +14,8 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     match in_cluster::controller_of(&args.dir)? {
         Some(controller) => in_cluster::status(&args.dir, &controller, args.json, args.wait),
         None if args.wait => {
-            let words = "no pod conducts it: it ends where it was started";
-            Err(Failure::usage(format!("--wait: {}: {words}", args.dir.display())))
+            let message = "no pod conducts it: it ends where it was started";
+            Err(Failure::usage(format!("--wait: {}: {message}", args.dir.display())))
         }
         None => experiment::status(&args.dir, args.json),
     }

@@ -63,7 +63,7 @@ fn entry(path: &Path) -> Value {
         "p99_us": listed.p99_us.filter(|us| us.is_finite()),
         "runs_ended": ended,
         "runs_planned": planned,
-        "error": text(listed.words),
+        "error": text(listed.message),
     })
 }
 
@@ -83,8 +83,8 @@ pub(crate) fn directories(folder: &Path) -> Vec<PathBuf> {
 /// A run on one line: its state, its verdict, what it did and on what.
 fn line_of_run(path: &Path) -> String {
     let run = serve::listed(path);
-    if !run.words.is_empty() {
-        return run.words;
+    if !run.message.is_empty() {
+        return run.message;
     }
     let rate = run.throughput.map(|rate| format!("{}/s", Rate(rate)));
     let parts = [Some(run.state), Some(run.verdict).filter(|word| !word.is_empty()), rate, Some(run.title)];
@@ -107,8 +107,8 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
         let (run, _) = RunDir::salvage_run(dir)?;
         let shown = dir.display();
         if is_under_way(dir, run.run.status) {
-            let words = "under way; Ctrl-C ends it where it was started, or dyno stop its experiment";
-            return Err(Failure::usage(format!("{shown}: {words}")));
+            let message = "under way; Ctrl-C ends it where it was started, or dyno stop its experiment";
+            return Err(Failure::usage(format!("{shown}: {message}")));
         }
         terminal::note(&format!("{shown}: no dyno is at work on it"));
         return Ok(Exit::Ok);

@@ -81,7 +81,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     let mut parts = Vec::new();
     for path in &args.dirs {
         let (dir, words) = open_ended_run(path)?;
-        words.iter().for_each(|words| terminal::note(words));
+        words.iter().for_each(|message| terminal::note(message));
         let why = match &dir.summary {
             None => Some("the run has not come to its end; merge it when it has"),
             Some(summary) if summary.measured_phase().is_none() => {
@@ -148,8 +148,8 @@ fn alike(one: &MergedRun, other: &MergedRun) -> Result<(), Failure> {
     keys.sort_by_key(|key| *key != "loop");
     let different = keys.into_iter().find_map(|key| Some((key, differ(key, (&mine, &theirs), "not set")?)));
     if let Some((key, (one, other))) = different {
-        let words = "runs that apply different loads have no common figures";
-        return refuse(format!("{key} is {one} and {other}: {words}"));
+        let message = "runs that apply different loads have no common figures";
+        return refuse(format!("{key} is {one} and {other}: {message}"));
     }
     Ok(())
 }

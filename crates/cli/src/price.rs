@@ -10,8 +10,8 @@ pub fn per_hour(text: &str) -> Result<f64, Failure> {
         match value.filter(|value| value.is_finite() && *value > 0.0) {
             Some(value) => sum += value,
             None => {
-                let words = "expected ROLE=PRICE,... with prices above 0, such as server=0.34,client=0.17";
-                return Err(Failure::usage(format!("--price {part}: {words}")));
+                let message = "expected ROLE=PRICE,... with prices above 0, such as server=0.34,client=0.17";
+                return Err(Failure::usage(format!("--price {part}: {message}")));
             }
         }
     }

@@ -121,10 +121,10 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     let known =
         kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
     let Some(kind) = known else {
-        let words = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file or a snapshot of \
+        let message = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file or a snapshot of \
                      Redis, documents of MongoDB's profiler, a log of mongod, an archive or a folder of mongodump, or JSON lines \
                      of mongoexport; --kind names what it is";
-        return Err(cannot(&words));
+        return Err(cannot(&message));
     };
     if kind != SourceKind::Capture && inputs.len() > 1 {
         return Err(cannot(&"only captures are merged: record one file at a time"));

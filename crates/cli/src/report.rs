@@ -97,9 +97,9 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         return report_experiment(args, own, price);
     }
     if !args.dir.join("run.json").exists() {
-        let words =
+        let message =
             "neither run.json nor experiment.json is in it: name the directory of a run or of an experiment";
-        return Err(Failure::usage(format!("{}: {words}", args.dir.display())));
+        return Err(Failure::usage(format!("{}: {message}", args.dir.display())));
     }
     priced(args, matches!(own, Own::Text | Own::Html))?;
     let run = Material::read(&args.dir)?;

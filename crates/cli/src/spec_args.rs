@@ -57,8 +57,9 @@ fn option(flag: &'static FlagDefinition) -> Arg {
         arg = arg.short(short);
     }
     let Some(name) = &flag.value_name else { return arg.action(ArgAction::SetTrue) };
-    let choice =
-        |(value, words): &'static (String, String)| PossibleValue::new(value.as_str()).help(words.as_str());
+    let choice = |(value, message): &'static (String, String)| {
+        PossibleValue::new(value.as_str()).help(message.as_str())
+    };
     let arg = arg.value_name(name.as_str());
     let arg = arg.action(if flag.is_list { ArgAction::Append } else { ArgAction::Set });
     match flag.choices.is_empty() {

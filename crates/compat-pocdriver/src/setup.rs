@@ -70,8 +70,8 @@ pub fn prepare(
     let router = admin.as_ref().filter(|_| sharded && !args.nosharding && config.collections == 1);
     if args.stop_balancer {
         if router.is_none() {
-            let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
-            return Err(Refused::new(RefusalCode::Unsupported, "--stop-balancer", words).into());
+            let message = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
+            return Err(Refused::new(RefusalCode::Unsupported, "--stop-balancer", message).into());
         }
         ready.balancer =
             MongoAdmin::from_target(opened).map(|admin| Balancer::stop(admin, caller)).transpose()?;
@@ -97,8 +97,8 @@ pub fn prepare(
         }
         if let Some(admin) = admin.as_ref().filter(|_| args.fulltext) {
             text_index(admin, &collection).map_err(|error| {
-                let words = format!("--fulltext: {error}");
-                error.with_explanation(words)
+                let message = format!("--fulltext: {error}");
+                error.with_explanation(message)
             })?;
         }
         let there = collections.count(&collection)?;

@@ -55,8 +55,8 @@ fn patiently(
                     || error.server_code().is_some_and(|code| FINAL.contains(&code)) =>
             {
                 let hint = "--nosharding leaves the cluster alone";
-                let words = format!("chunks cannot be distributed: {error} ({hint})");
-                return Err(error.with_explanation(words));
+                let message = format!("chunks cannot be distributed: {error} ({hint})");
+                return Err(error.with_explanation(message));
             }
             Err(error) if number == 1 => {
                 (caller.warn)(&format!("chunks cannot be distributed yet, tried again each second: {error}"));

@@ -72,8 +72,8 @@ impl BadFlags {
 
     /// Says it without the usage.
     fn first_line(&self) -> String {
-        let words = self.0.to_string();
-        let first = words.lines().next().unwrap_or("flags that are not understood");
+        let text = self.0.to_string();
+        let first = text.lines().next().unwrap_or("flags that are not understood");
         first.trim_start_matches("error: ").to_owned()
     }
 }
@@ -99,15 +99,15 @@ fn code_of(error: &PrepareError) -> RefusalCode {
 }
 
 /// Says why a load could not be prepared, and whether that is the target's fault.
-fn words(error: &PrepareError) -> String {
+fn describe_error(error: &PrepareError) -> String {
     let unreachable = match error {
         PrepareError::Refused(_) => false,
         PrepareError::Command(error) => error.server_code().is_none(),
         PrepareError::Run(RunError::Unreachable { outcome: Outcome::Aborted, .. }) => {
             return "interrupted".into();
         }
-        PrepareError::Run(RunError::Unreachable { words, .. }) => {
-            return format!("target unreachable: {words}");
+        PrepareError::Run(RunError::Unreachable { message, .. }) => {
+            return format!("target unreachable: {message}");
         }
         PrepareError::Run(_) => false,
     };
@@ -185,7 +185,7 @@ impl Work for PocWork {
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
         let ready = setup::prepare(&self.args, &self.config, opened, self.caller)
-            .map_err(|error| refuse_flags(code_of(&error), &words(&error)))?;
+            .map_err(|error| refuse_flags(code_of(&error), &describe_error(&error)))?;
         Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }
 

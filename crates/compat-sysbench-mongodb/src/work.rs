@@ -134,10 +134,10 @@ impl Work for SysbenchWork {
             collections.index(&name, INDEX.0, &fields)?;
             let count = collections.count(&name)?;
             if when == When::Missing && count > 0 && count < u64::from(config.documents) {
-                let words =
+                let message =
                     "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
-                let words = format!("{name} holds {count} documents, not {}: {words}", config.documents);
-                return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into());
+                let message = format!("{name} holds {count} documents, not {}: {message}", config.documents);
+                return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", message).into());
             }
             there += u32::from(count >= u64::from(config.documents));
         }

@@ -67,8 +67,8 @@ pub fn parse(uri: &str) -> Result<Box<dyn Target>, Refused> {
     remember_value("target", uri);
     if let Some(meant) = meant_uri(uri) {
         let (shown, meant) = (mask_value("target", uri), mask_value("target", &meant));
-        let words = format!("{shown:?} is no target; did you mean {meant}?");
-        return Err(Refused::new(RefusalCode::BadValue, "target", words));
+        let message = format!("{shown:?} is no target; did you mean {meant}?");
+        return Err(Refused::new(RefusalCode::BadValue, "target", message));
     }
     let scheme = uri.split(':').next().unwrap_or_default();
     let known = |database: &&&dyn Database| database.schemes().iter().any(|one| one.name == scheme);
@@ -121,9 +121,9 @@ const NOT_YET: [&str; 6] = ["postgres", "postgresql", "cassandra", "mysql", "scy
 
 fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     if NOT_YET.contains(&scheme) {
-        let words =
+        let message =
             format!("dyno has no driver for {scheme} yet: docs/not-yet.md says what to use until then");
-        return Refused::new(RefusalCode::UnknownName, "target", words);
+        return Refused::new(RefusalCode::UnknownName, "target", message);
     }
     let near = schemes().map(|one| one.name).find(|s| {
         s.len().abs_diff(scheme.len()) <= 2

@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn stalls_that_overlap_are_refused() {
         let refused = |uri: &str| sim_options(uri).unwrap_err();
-        let words = "sim: option stall: the one at 1s has not ended when the one at 1500ms begins";
-        assert_eq!(refused("sim:?stall=200ms@1500ms&stall=1s@1s").to_string(), words);
+        let message = "sim: option stall: the one at 1s has not ended when the one at 1500ms begins";
+        assert_eq!(refused("sim:?stall=200ms@1500ms&stall=1s@1s").to_string(), message);
         assert_eq!(
             refused("sim:?client_stall=1s@0s&client_stall=1s@0s").refusal_code(),
             RefusalCode::Conflict

@@ -198,8 +198,8 @@ fn await_ready(server: &mut Spawned, control: Option<&Control>) -> Result<(), Lo
             Err(why) => why.to_string(),
         };
         if let Some(status) = server.child.try_wait().map_err(|why| failed(why.to_string()))? {
-            let words = server.last_words();
-            return Err(failed(format!("it ended at once ({status}): {words}")));
+            let message = server.last_words();
+            return Err(failed(format!("it ended at once ({status}): {message}")));
         }
         if control.is_some_and(Control::is_stopping) {
             return Err(failed("no longer waited for".into()));

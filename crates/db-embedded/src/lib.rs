@@ -71,8 +71,8 @@ pub fn open_with_sink(
     let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
         return Err(unknown_scheme(&uri.scheme));
     };
-    if let Some(words) = kind.describe_missing() {
-        return Err(Refused::new(RefusalCode::NotBuilt, kind.scheme, words));
+    if let Some(message) = kind.describe_missing() {
+        return Err(Refused::new(RefusalCode::NotBuilt, kind.scheme, message));
     }
     if content.table().is_empty() {
         return Err(Refused::new(

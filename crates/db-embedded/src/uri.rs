@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn refused() {
-        for (text, words) in [
+        for (text, message) in [
             ("bench.db", "expected SCHEME:PATH"),
             ("sqlite://x/y", "a host would follow"),
             ("sqlite:x%2", "two hexadecimal digits"),
@@ -146,7 +146,7 @@ mod tests {
             ("sqlite:x?a=%ff", "not UTF-8"),
         ] {
             let error = StoreUri::parse(text).unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 

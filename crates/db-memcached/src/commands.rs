@@ -45,7 +45,7 @@ impl MemcachedCommands<'_> {
             }
             let lost = |failure: ProbeFailure| RunError::Unreachable {
                 outcome: Outcome::Unreachable,
-                words: failure.at_endpoint(endpoint).to_string(),
+                message: failure.at_endpoint(endpoint).to_string(),
             };
             let mut line = connect(&self.0.options, self.0, endpoint).map_err(lost)?;
             let mut left = own.len();
@@ -91,7 +91,7 @@ fn connect(
             received.clear();
             ReadStatus::Done
         }
-        FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+        FactsStep::Refused(_, message) => ReadStatus::Refused(message),
     };
     line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut hear)?;
     Ok(line)

@@ -28,7 +28,7 @@ pub(super) fn source(
                     received.clear();
                     ReadStatus::Done
                 }
-                FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+                FactsStep::Refused(_, message) => ReadStatus::Refused(message),
             }
         })
     };

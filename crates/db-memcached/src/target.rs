@@ -109,7 +109,7 @@ pub(crate) fn probe(
         match MemcachedFacts::read_answers(options, received, &mut facts) {
             FactsStep::Need => ReadStatus::Need,
             FactsStep::Done => ReadStatus::Done,
-            FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+            FactsStep::Refused(_, message) => ReadStatus::Refused(message),
         }
     })?;
     Ok(facts)

@@ -173,7 +173,7 @@ impl Client {
         loop {
             match self.driver.greeted(node, 0, number, &input, &mut Vec::new()) {
                 GreetingStep::Need => assert!(more(&mut socket, &mut input)),
-                GreetingStep::Refused(outcome, words) => return Err((outcome, words)),
+                GreetingStep::Refused(outcome, message) => return Err((outcome, message)),
                 GreetingStep::Reply { used, more } => {
                     input.drain(..used);
                     number += 1;
@@ -458,8 +458,8 @@ fn a_server_tells_what_it_is_to_those_who_log_in() {
         let mut client = Client::new(right, TEN).unwrap();
         assert_ne!(client.run(Verb::Insert, Fields::All, 1), Outcome::NotFound);
         for (wrong, expected) in [("me:wrong@", "does not accept this user name"), ("", "unauthenticated")] {
-            let (outcome, words) = Client::new(login(&closed, wrong, query), TEN).err().unwrap();
-            assert!(outcome == Outcome::Forbidden && words.contains(expected), "{outcome:?} {words}");
+            let (outcome, message) = Client::new(login(&closed, wrong, query), TEN).err().unwrap();
+            assert!(outcome == Outcome::Forbidden && message.contains(expected), "{outcome:?} {message}");
             assert!(matches!(
                 facts(&login(&closed, wrong, query)).0,
                 FactsStep::Refused(Outcome::Forbidden, _)

@@ -180,8 +180,8 @@ impl MongoAdmin {
             return Ok(());
         }
         let by = fields.join(", ");
-        let words = format!("{name} is sharded by {by}, not by _id: {error}");
-        Err(error.with_explanation(words))
+        let message = format!("{name} is sharded by {by}, not by _id: {error}");
+        Err(error.with_explanation(message))
     }
 
     /// Facts that the routers know of a sharded collection.

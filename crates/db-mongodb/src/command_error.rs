@@ -32,10 +32,10 @@ pub enum CommandError {
     #[error("{0}")]
     Incomplete(&'static str),
     /// The same as another one, which is said in its words.
-    #[error("{words}")]
+    #[error("{message}")]
     Explained {
         /// All that is to be read.
-        words: String,
+        message: String,
         /// Why.
         source: Box<CommandError>,
     },
@@ -58,8 +58,8 @@ impl CommandError {
     }
 
     /// The same in other words, which must have its own in them.
-    pub fn with_explanation(self, words: String) -> Self {
-        CommandError::Explained { words, source: Box::new(self) }
+    pub fn with_explanation(self, message: String) -> Self {
+        CommandError::Explained { message, source: Box::new(self) }
     }
 }
 
@@ -67,7 +67,7 @@ impl From<CommandError> for RunError {
     fn from(error: CommandError) -> Self {
         match error.server_code() {
             Some(_) => Refused::from(error).into(),
-            None => RunError::Unreachable { outcome: Outcome::TimedOut, words: error.to_string() },
+            None => RunError::Unreachable { outcome: Outcome::TimedOut, message: error.to_string() },
         }
     }
 }

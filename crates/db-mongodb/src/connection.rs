@@ -54,7 +54,7 @@ impl MongoConnection {
                 loop {
                     match driver.greeted(0, 0, reply, received, out) {
                         GreetingStep::Need => return ReadStatus::Need,
-                        GreetingStep::Refused(_, words) => return ReadStatus::Refused(words),
+                        GreetingStep::Refused(_, message) => return ReadStatus::Refused(message),
                         GreetingStep::Reply { used, more } => {
                             received.drain(..used);
                             reply += 1;

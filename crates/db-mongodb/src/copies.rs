@@ -59,7 +59,7 @@ impl MongoSet {
     pub fn from_options(options: MongoOptions) -> Result<Self, Refused> {
         let options = crate::dns::seeds(options).map_err(|error| match error {
             TargetError::Refused(refused) => refused,
-            TargetError::Unreachable(words) => Refused::new(RefusalCode::BadValue, "target", words),
+            TargetError::Unreachable(message) => Refused::new(RefusalCode::BadValue, "target", message),
         })?;
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         Ok(MongoSet {

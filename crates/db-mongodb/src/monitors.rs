@@ -47,7 +47,7 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
             loop {
                 match driver.greeted(0, 0, number, received, out) {
                     GreetingStep::Need => return ReadStatus::Need,
-                    GreetingStep::Refused(_, words) => return ReadStatus::Refused(words),
+                    GreetingStep::Refused(_, message) => return ReadStatus::Refused(message),
                     GreetingStep::Reply { used, more } => {
                         received.drain(..used);
                         number += 1;
@@ -75,7 +75,7 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
         if is_ok(bson::find_element(&answer, "ok")) {
             Ok(answer)
         } else {
-            Err(ProbeFailure::Final(describe_error(&answer).words))
+            Err(ProbeFailure::Final(describe_error(&answer).text))
         }
     };
     poll_endpoint(endpoint, tls, Box::new(greet), Box::new(question))

@@ -48,9 +48,9 @@ impl OfficialTarget {
         let opened = Official::open(&self.0);
         let official = opened.map_err(|failure| match failure.outcome {
             Outcome::BadRequest => {
-                TargetError::Refused(Refused::new(RefusalCode::BadValue, "target", failure.words))
+                TargetError::Refused(Refused::new(RefusalCode::BadValue, "target", failure.message))
             }
-            _ => TargetError::Unreachable(format!("{}: {}", self.redacted(), failure.words)),
+            _ => TargetError::Unreachable(format!("{}: {}", self.redacted(), failure.message)),
         })?;
         Ok(Arc::new(OfficialDeployment { official: Arc::new(official), database: self.0.database.clone() }))
     }
@@ -96,9 +96,9 @@ impl OfficialDeployment {
     /// Runs a command, given as BSON; returns the reply, or the server's words.
     pub(crate) fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, CommandError> {
         let done = self.official.run_command(database, command);
-        done.map_err(|OfficialFailure { code, code_name, words, .. }| match code {
-            Some(code) => ServerError { code, code_name, words }.into(),
-            None => CommandError::Official(words),
+        done.map_err(|OfficialFailure { code, code_name, message, .. }| match code {
+            Some(code) => ServerError { code, code_name, text: message }.into(),
+            None => CommandError::Official(message),
         })
     }
 
@@ -112,7 +112,7 @@ impl OfficialDeployment {
         let timeout = job.timeout_ns.map(Duration::from_nanos);
         let store = OfficialStore::new(self.official.clone(), job.users, timeout, job.workload.content());
         let store = store
-            .map_err(|OfficialFailure { outcome, words, .. }| RunError::Unreachable { outcome, words })?;
+            .map_err(|OfficialFailure { outcome, message, .. }| RunError::Unreachable { outcome, message })?;
         run_blocking(Job { batch: 1, ..job }, control, &store, on_second)
     }
 }

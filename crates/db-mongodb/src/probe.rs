@@ -278,7 +278,7 @@ fn ask(
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {
                     GreetingStep::Need => return ReadStatus::Need,
-                    GreetingStep::Refused(_, words) => return ReadStatus::Refused(words),
+                    GreetingStep::Refused(_, message) => return ReadStatus::Refused(message),
                     GreetingStep::Reply { used, more } => {
                         received.drain(..used);
                         greeted = more.then_some(reply + 1);

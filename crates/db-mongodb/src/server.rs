@@ -59,10 +59,11 @@ fn configure(spec: &ServerSpec, node: &ServerNode, version: &str) -> Result<Laun
     match (&spec.cache, cache_key(spec)) {
         (Some(cache), _) if has_small_cache(spec) => {
             if spec.options.contains_key(CONFIG_STRING) {
-                let words = "cache: sizes below 256MiB are set by it; say cache_size there, or leave it out";
+                let message =
+                    "cache: sizes below 256MiB are set by it; say cache_size there, or leave it out";
                 return Err(LocalError::refuse(
                     format!("options.{CONFIG_STRING}"),
-                    format!("options.{CONFIG_STRING}: {words}"),
+                    format!("options.{CONFIG_STRING}: {message}"),
                 ));
             }
             add(CONFIG_STRING, text(&format!("cache_size={}", cache.0)));

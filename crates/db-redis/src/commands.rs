@@ -243,7 +243,7 @@ impl RedisCommands<'_> {
     fn ask(&self, node: u16, commands: &[Words]) -> Result<Vec<RespReply>, RunError> {
         let lost = |failure: ProbeFailure| RunError::Unreachable {
             outcome: Outcome::Unreachable,
-            words: failure.at_endpoint(self.endpoint(node)).to_string(),
+            message: failure.at_endpoint(self.endpoint(node)).to_string(),
         };
         let mut lines = self.lines.borrow_mut();
         let line = match lines.entry(node) {
@@ -292,7 +292,7 @@ impl RedisCommands<'_> {
                     received.clear();
                     ReadStatus::Done
                 }
-                FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+                FactsStep::Refused(_, message) => ReadStatus::Refused(message),
             }
         };
         line.continue_conversation(opening, (PATIENCE_NS, NEVER), &mut hear)?;

@@ -53,7 +53,7 @@ fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: 
                     received.clear();
                     ReadStatus::Done
                 }
-                FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+                FactsStep::Refused(_, message) => ReadStatus::Refused(message),
             }
         })
     };

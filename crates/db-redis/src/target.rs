@@ -163,15 +163,15 @@ fn probe(
         ) {
             FactsStep::Need => ReadStatus::Need,
             FactsStep::Done => ReadStatus::Done,
-            FactsStep::Refused(outcome, words) => {
+            FactsStep::Refused(outcome, message) => {
                 is_no_cluster = outcome == Outcome::ClusterDown;
-                ReadStatus::Refused(add_login_advice(outcome, &words))
+                ReadStatus::Refused(add_login_advice(outcome, &message))
             }
         };
         match open_conversation(&REDIS, (tls, stop), endpoint, questions, &mut take) {
             Ok(()) => Ok((topology, facts)),
             // A node that was taken out of its cluster: the other seeds may be in it.
-            Err(ProbeFailure::Final(words)) if is_no_cluster => Err(ProbeFailure::Absent(words)),
+            Err(ProbeFailure::Final(message)) if is_no_cluster => Err(ProbeFailure::Absent(message)),
             Err(failure) => Err(failure),
         }
     })

@@ -282,7 +282,7 @@ impl ProbeConnection {
                 }
                 ReadStatus::Need => {}
                 ReadStatus::Done => return Ok(()),
-                ReadStatus::Refused(words) => return Err(ProbeFailure::Final(words)),
+                ReadStatus::Refused(message) => return Err(ProbeFailure::Final(message)),
             }
         }
     }
@@ -384,14 +384,14 @@ impl ProbeConnection {
 }
 
 /// Adds to a refused login what to do about it.
-pub fn add_login_advice(outcome: Outcome, words: &str) -> String {
+pub fn add_login_advice(outcome: Outcome, message: &str) -> String {
     match outcome {
-        Outcome::Forbidden if words.starts_with("NOAUTH") => {
+        Outcome::Forbidden if message.starts_with("NOAUTH") => {
             format!(
-                "{words} (give a password: --password-from env:NAME or file:PATH, or redis.password for `dyno ycsb`)"
+                "{message} (give a password: --password-from env:NAME or file:PATH, or redis.password for `dyno ycsb`)"
             )
         }
-        _ => words.to_owned(),
+        _ => message.to_owned(),
     }
 }
 

@@ -329,11 +329,11 @@ impl dyn OpenTarget {
     /// Says so. Users that block inside a store are never refused: theirs is one.
     pub fn check_pipeline(&self, wanted: usize) -> Result<(), Refused> {
         if wanted > 1 && self.is_wire() && !self.pipelines() {
-            let words = "this target takes one request at a time on a connection; use pipeline 1";
+            let message = "this target takes one request at a time on a connection; use pipeline 1";
             return Err(Refused::new(
                 RefusalCode::Unsupported,
                 "pipeline",
-                format!("pipeline {wanted}: {words}"),
+                format!("pipeline {wanted}: {message}"),
             ));
         }
         Ok(())
@@ -355,8 +355,8 @@ impl dyn OpenTarget {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Finished, RunError> {
         if job.stamps == Clock::Hardware && !self.has_sockets() {
-            let words = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
-            return Err(Refused::new(RefusalCode::Unsupported, "--stamps", words).into());
+            let message = "--stamps hardware: this target has no network connections of dyno's own; use --stamps client";
+            return Err(Refused::new(RefusalCode::Unsupported, "--stamps", message).into());
         }
         self.check_pipeline(job.pipeline)?;
         self.apply(job, control, on_second)

@@ -18,7 +18,7 @@ impl From<RunError> for TargetError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Refused(refused) => TargetError::Refused(refused),
-            RunError::Unreachable { outcome: Outcome::Aborted, words } => TargetError::Unreachable(words),
+            RunError::Unreachable { outcome: Outcome::Aborted, message } => TargetError::Unreachable(message),
             other => TargetError::Unreachable(other.to_string()),
         }
     }

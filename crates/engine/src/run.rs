@@ -76,8 +76,8 @@ pub fn run_blocking(
         .into());
     }
     if job.pacing == Pacing::Recorded {
-        let words = "an embedded store has no connections that a recording could be replayed on";
-        return Err(Refused::new(RefusalCode::Unsupported, "workload.recording", words).into());
+        let message = "an embedded store has no connections that a recording could be replayed on";
+        return Err(Refused::new(RefusalCode::Unsupported, "workload.recording", message).into());
     }
     thread_per_user::run(RunState::new(job, control), store, on_second)
 }

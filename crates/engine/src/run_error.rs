@@ -10,12 +10,12 @@ pub enum RunError {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The target did not answer, or not as it should.
-    #[error("{words}")]
+    #[error("{message}")]
     Unreachable {
         /// Class of the failure.
         outcome: Outcome,
         /// Error, with the node's name.
-        words: String,
+        message: String,
     },
     /// The operating system refused something.
     #[error(transparent)]

@@ -38,7 +38,7 @@ pub fn check(plan: &ExperimentPlan, read_work: ReadWork<'_>) -> Result<(), TreeE
 
 fn of_cell(cell: &MatrixCell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     let spec = &cell.spec;
-    let wrong = |key: &str, words: String| placed(&cell.tree, key, words);
+    let wrong = |key: &str, message: String| placed(&cell.tree, key, message);
     let refuse = |key: &str, refused: &Refused| name_place(&cell.tree, key, refused);
     if let Some(uri) = &spec.target {
         let target = registry::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
@@ -78,16 +78,16 @@ fn check_hosts(spec: &Experiment) -> Result<(), (String, String)> {
 }
 
 /// Words without the key, which the error names itself.
-fn bare(words: &str) -> String {
-    words.strip_prefix("ssh.inventory: ").unwrap_or(words).to_owned()
+fn bare(text: &str) -> String {
+    text.strip_prefix("ssh.inventory: ").unwrap_or(text).to_owned()
 }
 
 /// An error at the key of a refusal, which its words need not name again, or at `key` where they do not begin with one.
 fn name_place(tree: &Node, key: &str, refused: &Refused) -> TreeError {
-    let (own, words) = (refused.refused_place(), refused.to_string());
-    match words.strip_prefix(own).and_then(|rest| rest.strip_prefix(": ")) {
+    let (own, sentence) = (refused.refused_place(), refused.to_string());
+    match sentence.strip_prefix(own).and_then(|rest| rest.strip_prefix(": ")) {
         Some(text) if !own.is_empty() && tree.find_path(own).is_some() => placed(tree, own, text.to_owned()),
-        _ => placed(tree, key, words),
+        _ => placed(tree, key, sentence),
     }
 }
 

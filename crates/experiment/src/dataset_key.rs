@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(why(decide(whole(), &key, Reuse::Own, |_| true)), "reused");
         assert!(why(decide(whole(), &key, Reuse::Never, |_| true)).contains("every run loads"));
         let other = of("server: {kind: redis}\nworkload: {ycsb: {records: 7}}\n");
-        let words = why(decide(whole(), &other, Reuse::Matching, |_| true));
-        assert!(words.contains("records: 100000 there, 7 asked for"), "{words}");
+        let message = why(decide(whole(), &other, Reuse::Matching, |_| true));
+        assert!(message.contains("records: 100000 there, 7 asked for"), "{message}");
     }
 }

@@ -169,11 +169,11 @@ pub fn lock(path: &Path) -> Result<File, DirectoryError> {
         return Err(DirectoryError::Refused(text));
     }
     let own = std::process::id();
-    let words = match process::start_ticks(&Machine::default(), own) {
+    let message = match process::start_ticks(&Machine::default(), own) {
         Some(started) => format!("{own} {started}\n"),
         None => format!("{own}\n"),
     };
-    file.set_len(0).and_then(|()| file.write_all(words.as_bytes())).map_err(io_error(&name))?;
+    file.set_len(0).and_then(|()| file.write_all(message.as_bytes())).map_err(io_error(&name))?;
     Ok(file)
 }
 
@@ -225,8 +225,8 @@ impl Directory {
         let yaml = path.join("experiment.yaml");
         trusted::write(&yaml, mask_text(text).as_bytes()).map_err(io_error(&yaml))?;
         let json = path.join("experiment.json");
-        let words = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
-        trusted::write(&json, conceal_json(&words).as_bytes()).map_err(io_error(&json))?;
+        let message = serde_json::to_string_pretty(&record).map_err(|e| io_error(&json)(e.into()))?;
+        trusted::write(&json, conceal_json(&message).as_bytes()).map_err(io_error(&json))?;
         let mut directory = Self::with(path, held, record)?;
         directory.note(Entry::Begin { pid: std::process::id() })?;
         Ok(directory)
@@ -240,9 +240,9 @@ impl Directory {
         let yaml = path.join("experiment.yaml");
         let text = files::read_to_string(&yaml).map_err(io_error(&yaml))?;
         if record.text.as_ref().is_some_and(|begun| *begun != hash(&text)) {
-            let words = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
+            let message = "was changed since the experiment began: runs of two configurations would stand side by side. Put it \
                          back, or run it as an experiment of its own";
-            return Err(DirectoryError::Refused(format!("{}: {words}", yaml.display())));
+            return Err(DirectoryError::Refused(format!("{}: {message}", yaml.display())));
         }
         let mut directory = Self::with(path, held, record)?;
         directory.note(Entry::Begin { pid: std::process::id() })?;
@@ -290,9 +290,9 @@ impl Directory {
             self.results(record).map_err(io_error(&results))?;
         }
         let name = self.path.join("journal.jsonl");
-        let words = format!("{entry:?}");
+        let message = format!("{entry:?}");
         self.journal.write(entry).map_err(io_error(&name))?;
-        tracing::info!(journal = %self.path.display(), entry = words, "the journal is written");
+        tracing::info!(journal = %self.path.display(), entry = message, "the journal is written");
         Ok(())
     }
 
@@ -332,8 +332,9 @@ impl Directory {
 
     /// A directory for the next run, which does not exist yet.
     pub fn run_directory(&self, cell: usize, repetition: u32, point: &str) -> PathBuf {
-        let words: String = point.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let tail = if words.is_empty() { String::new() } else { format!("-{words}") };
+        let message: String =
+            point.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let tail = if message.is_empty() { String::new() } else { format!("-{message}") };
         let name = format!("cell{cell:04}-rep{repetition:02}{tail}");
         let runs = self.path.join("runs");
         let again = (2..10_000).map(|n| runs.join(format!("{name}-try{n}")));

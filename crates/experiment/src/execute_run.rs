@@ -97,9 +97,9 @@ impl ExperimentRun<'_> {
     }
 
     /// The record of a run that failed; one that failed because it was to end is interrupted.
-    fn failed(&self, record: RunRecord, words: String) -> RunRecord {
+    fn failed(&self, record: RunRecord, message: String) -> RunRecord {
         let status = if self.control.is_stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
-        RunRecord { status, passed: false, words: without_numbers(&words).into_owned(), ..record }
+        RunRecord { status, passed: false, words: without_numbers(&message).into_owned(), ..record }
     }
 
     fn attempt(

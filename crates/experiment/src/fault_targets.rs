@@ -123,7 +123,7 @@ impl FaultTargets<'_> {
     pub fn inject(&mut self, which: &Range<usize>, fault: &ServerFault) -> Injection {
         let mut outcome = Injection::default();
         for (host, own) in parts(&self.each(), which) {
-            let (words, injected) = match self {
+            let (message, injected) = match self {
                 FaultTargets::None => continue,
                 FaultTargets::Local(server) => (String::new(), Ok(server.inject_fault(own.clone(), fault))),
                 FaultTargets::Remote(all) => {
@@ -141,13 +141,13 @@ impl FaultTargets<'_> {
             });
             outcome.noted.extend(FaultTrace::of(host, &injected));
             if let Some(why) = injected.failed {
-                (outcome.failed, outcome.lacking) = (Some(why + &words), injected.lacking);
+                (outcome.failed, outcome.lacking) = (Some(why + &message), injected.lacking);
                 return outcome;
             }
             if !outcome.means.is_empty() {
                 outcome.means.push_str("; ");
             }
-            outcome.means += &(injected.means + &words);
+            outcome.means += &(injected.means + &message);
         }
         if outcome.means.is_empty() {
             outcome.failed = Some("there is no such server".into());
@@ -177,7 +177,7 @@ impl FaultTargets<'_> {
             }
         }
         match failures.is_empty() {
-            true => Ok(Some(words.join("; ")).filter(|words| !words.is_empty())),
+            true => Ok(Some(words.join("; ")).filter(|message| !message.is_empty())),
             false => Err(FaultError::Several(failures)),
         }
     }
@@ -190,7 +190,7 @@ fn named(pods: &ServerPods, which: impl Iterator<Item = usize>) -> Vec<&str> {
 
 fn inject_into_pods(pods: &ServerPods, which: Range<usize>, fault: &ServerFault) -> FaultOutcome {
     let names = named(pods, which.clone());
-    let (signal, words) = match fault {
+    let (signal, message) = match fault {
         ServerFault::Restart => (PodSignal::Kill, "SIGKILL, the cluster starts it again: "),
         ServerFault::Pause => (PodSignal::Stop, "SIGSTOP: "),
         _ => {
@@ -199,7 +199,7 @@ fn inject_into_pods(pods: &ServerPods, which: Range<usize>, fault: &ServerFault)
         }
     };
     let mut injected =
-        FaultOutcome { means: format!("{words}{}", names.join(", ")), ..FaultOutcome::default() };
+        FaultOutcome { means: format!("{message}{}", names.join(", ")), ..FaultOutcome::default() };
     for (at, sent) in which.zip(pods.signal(&names, signal)) {
         match sent {
             Ok(()) => injected.processes.push(at),

@@ -107,10 +107,10 @@ impl FaultLog {
     /// Writes events, has the session judge; an error if one could not be done or undone.
     pub fn note(self, session: &mut RunSession<'_>) -> Result<(), FaultError> {
         if let Some(writer) = session.run_writer() {
-            self.events.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
+            self.events.iter().for_each(|(at, kind, message)| writer.event_at(*at, kind, message));
         }
         session.judge_faults(&self.happened, self.missed);
-        self.failure.map_or(Ok(()), |words| Err(FaultError::Noted(words)))
+        self.failure.map_or(Ok(()), |message| Err(FaultError::Noted(message)))
     }
 }
 
@@ -229,10 +229,10 @@ impl FaultInjector<'_> {
 
     fn miss(&mut self, left: impl Iterator<Item = PlannedFault>) {
         for planned in left {
-            let words = format!("{}: the phase ended before its time", self.named(&planned));
-            tracing::warn!(fault = words, "a fault did not come");
-            self.done.events.push((SystemTime::now(), "fault_failed", words.clone()));
-            self.done.missed.push(words);
+            let message = format!("{}: the phase ended before its time", self.named(&planned));
+            tracing::warn!(fault = message, "a fault did not come");
+            self.done.events.push((SystemTime::now(), "fault_failed", message.clone()));
+            self.done.missed.push(message);
         }
     }
 
@@ -245,17 +245,17 @@ impl FaultInjector<'_> {
     }
 
     fn begin(&mut self, planned: PlannedFault, begun: SystemTime) {
-        let (words, fault) = (self.named(&planned), &self.faults[planned.fault]);
+        let (message, fault) = (self.named(&planned), &self.faults[planned.fault]);
         let at = SystemTime::now();
         let outcome = self.apply(fault);
         match &outcome.failed {
-            None => tracing::info!(fault = words, means = outcome.means, "a fault begins"),
-            Some(reason) => tracing::warn!(fault = words, reason, "a fault could not be done"),
+            None => tracing::info!(fault = message, means = outcome.means, "a fault begins"),
+            Some(reason) => tracing::warn!(fault = message, reason, "a fault could not be done"),
         }
         match outcome.failed {
             None => {
                 let means = outcome.means;
-                self.done.events.push((at, "fault_begin", format!("{words}: {means}")));
+                self.done.events.push((at, "fault_begin", format!("{message}: {means}")));
                 self.done.happened.push(InjectedFault {
                     number: planned.fault + 1,
                     fault: fault.describe_fault(),
@@ -267,45 +267,45 @@ impl FaultInjector<'_> {
             }
             Some(why) => {
                 if outcome.lacking {
-                    let words = format!("{words}: {why}");
-                    self.done.events.push((at, "fault_failed", words.clone()));
-                    self.done.missed.push(words);
+                    let message = format!("{message}: {why}");
+                    self.done.events.push((at, "fault_failed", message.clone()));
+                    self.done.missed.push(message);
                 } else {
-                    self.fail(format!("{words}: {why}"));
+                    self.fail(format!("{message}: {why}"));
                 }
                 // Some of several may have been done: they are undone, and nothing else is touched.
                 if let Err(why) = self.revert(fault, &outcome.noted) {
-                    self.fail(format!("{words}: {why}"));
+                    self.fail(format!("{message}: {why}"));
                 }
             }
         }
     }
 
     fn end(&mut self, one: Active, begun: SystemTime) {
-        let (words, fault) = (self.named(&one.planned), &self.faults[one.planned.fault]);
+        let (message, fault) = (self.named(&one.planned), &self.faults[one.planned.fault]);
         // A run that is to end needs no server.
         let needless = fault.kind == FaultKind::Restart && self.control.is_stopping();
         let reverted = if needless { Ok(None) } else { self.revert(fault, &one.noted) };
         let at = SystemTime::now();
         match &reverted {
-            Ok(_) => tracing::info!(fault = words, "a fault ends"),
-            Err(error) => tracing::error!(fault = words, %error, "a fault could not be undone"),
+            Ok(_) => tracing::info!(fault = message, "a fault ends"),
+            Err(error) => tracing::error!(fault = message, %error, "a fault could not be undone"),
         }
         match reverted {
             Ok(said) => {
                 let said = said.map_or(String::new(), |said| format!(": {said}"));
                 self.done.happened[one.at].means += &said;
-                self.done.events.push((at, "fault_end", words + &said));
+                self.done.events.push((at, "fault_end", message + &said));
                 self.done.happened[one.at].end_s = Some(since(begun, at));
             }
             Err(_) if self.control.is_stopping() && fault.kind == FaultKind::Restart => {}
-            Err(why) => self.fail(format!("{words}: {why}")),
+            Err(why) => self.fail(format!("{message}: {why}")),
         }
     }
 
-    fn fail(&mut self, words: String) {
-        self.done.events.push((SystemTime::now(), "fault_failed", words.clone()));
-        self.done.failure.get_or_insert(words);
+    fn fail(&mut self, message: String) {
+        self.done.events.push((SystemTime::now(), "fault_failed", message.clone()));
+        self.done.failure.get_or_insert(message);
     }
 
     /// Processes or proxies that a fault is on, from 0.
@@ -335,7 +335,7 @@ impl FaultInjector<'_> {
             };
         }
         self.treat(fault, true);
-        let named: Vec<String> = which.filter_map(|i| Some(self.reach.proxies.get(i)?.words())).collect();
+        let named: Vec<String> = which.filter_map(|i| Some(self.reach.proxies.get(i)?.describe())).collect();
         Injection { means: named.join("; "), ..Injection::default() }
     }
 

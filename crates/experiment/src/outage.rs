@@ -96,9 +96,9 @@ mod tests {
         let pods = PodsError::Kubectl(kubectl("dial tcp: i/o timeout"));
         let failed = ExperimentError::unreachable(LocalError::failed_step("kubernetes", pods));
         assert!(failed.is_out_of_reach());
-        let host = RemoteError::Unreachable { host: "db".into(), words: "no route".into() };
+        let host = RemoteError::Unreachable { host: "db".into(), message: "no route".into() };
         assert!(ExperimentError::from(host).is_out_of_reach());
-        let agent = RemoteError::AgentLost { host: "db".into(), words: "killed".into() };
+        let agent = RemoteError::AgentLost { host: "db".into(), message: "killed".into() };
         assert!(!ExperimentError::from(agent).is_out_of_reach(), "its host answers");
         let died = PodsError::Failed { pod: "p".into(), why: "OOMKilled".into(), log: Vec::new() };
         assert!(!ExperimentError::unreachable(LocalError::failed_step("kubernetes", died)).is_out_of_reach());

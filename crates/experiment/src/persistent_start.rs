@@ -40,8 +40,8 @@ pub fn leave(
         return Err(DirectoryError::Refused("servers of several cells cannot be left".into()));
     };
     if cell.spec.server.is_none() || !cell.spec.ssh.is_nothing() {
-        let words = "only servers of this host and of Kubernetes can be left";
-        return Err(DirectoryError::Refused(words.into()));
+        let message = "only servers of this host and of Kubernetes can be left";
+        return Err(DirectoryError::Refused(message.into()));
     }
     let point = SearchPoint::plain(1);
     let dir = directory.run_directory(cell.number, 1, "load");

@@ -39,7 +39,7 @@ impl UnmetRequirement {
     }
 
     /// In words, with the place first.
-    pub fn words(&self, cells: usize) -> String {
+    pub fn describe_notes(&self, cells: usize) -> String {
         let of = match self.cells.len() {
             n if n == cells => String::new(),
             1 => format!(" (cell {})", self.cells[0]),
@@ -158,9 +158,9 @@ fn key(path: &str, asked: &Placement) -> String {
 }
 
 fn bare(error: &LocalError) -> String {
-    let words = error.to_string();
-    let words = words.strip_prefix("placement: ").unwrap_or(&words);
-    words.strip_prefix("numactl: ").unwrap_or(words).to_owned()
+    let text = error.to_string();
+    let text = text.strip_prefix("placement: ").unwrap_or(&text);
+    text.strip_prefix("numactl: ").unwrap_or(text).to_owned()
 }
 
 /// An embedded store lives in its worker: a limit below its cache ends the worker.

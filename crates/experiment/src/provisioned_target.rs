@@ -126,8 +126,8 @@ impl ProvisionedTarget {
         let OwnedResources::Server(owned) = &self.owned else { return Ok(()) };
         for (uri, socket) in self.uris.iter().zip(owned.server.process_sockets()) {
             if !uri.contains(&socket.to_string()) {
-                let words = format!("faults: a target is not at {socket}, where its server is");
-                return Err(LocalError::Failed(words));
+                let message = format!("faults: a target is not at {socket}, where its server is");
+                return Err(LocalError::Failed(message));
             }
             let proxy = Proxy::start(socket);
             let step = || format!("a proxy in front of {socket}");
@@ -225,7 +225,7 @@ impl ProvisionedTarget {
             }
             OwnedResources::Server(owned) => {
                 let proxies = self.proxies.iter().enumerate();
-                let proxies = proxies.map(|(i, proxy)| (format!("proxy.{}", i + 1), proxy.words()));
+                let proxies = proxies.map(|(i, proxy)| (format!("proxy.{}", i + 1), proxy.describe()));
                 let facts = owned.server.server_facts().into_iter();
                 facts.map(|(key, value)| (format!("server.{key}"), value)).chain(proxies).collect()
             }

@@ -75,7 +75,7 @@ impl Proxy {
     }
 
     /// In words, for the record.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("dyno's own TCP proxy, {} to {}, in the way of every operation", self.address, self.target)
     }
 

@@ -247,7 +247,7 @@ impl<'a> RunContext<'a> {
         let facts = self.facts(&pool).unwrap_or_else(|_| self.target.facts());
         let session = &mut conductor.session;
         if let Some(writer) = session.run_writer() {
-            died.iter().for_each(|words| writer.write_event("server", words));
+            died.iter().for_each(|message| writer.write_event("server", message));
             // Counters of limits say most at the end.
             writer.update_run(|run| run.facts.extend(facts));
             if let Some(skew_ns) = pool.start_skew() {
@@ -267,7 +267,7 @@ impl<'a> RunContext<'a> {
         }
         let summary = self.finish(conductor, &ended, &work.measure()?.pacing)?;
         match died {
-            Some(words) => Err(ExperimentError::other(words)),
+            Some(message) => Err(ExperimentError::other(message)),
             None => Ok((summary, series.estimate(&spec.window))),
         }
     }
@@ -328,9 +328,9 @@ impl<'a> RunContext<'a> {
         }
         if let Some(volume) = self.target.volume() {
             volume.used()?;
-            let words = volume.words();
-            tracing::info!(volume = words, "it is known what the servers begin with");
-            session.run_writer().into_iter().for_each(|writer| writer.write_event("volume", &words));
+            let message = volume.describe();
+            tracing::info!(volume = message, "it is known what the servers begin with");
+            session.run_writer().into_iter().for_each(|writer| writer.write_event("volume", &message));
         }
         let reach = self.target.reach(workers, logs, &self.run.control);
         self.run.measured(spec, work, pairs, session, reach, observer)

@@ -120,7 +120,7 @@ impl Traces {
         let mut happened = self.finish();
         happened.sort_by_key(|(at, ..)| *at);
         if let Some(writer) = session.run_writer() {
-            happened.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
+            happened.iter().for_each(|(at, kind, message)| writer.event_at(*at, kind, message));
         }
     }
 
@@ -140,9 +140,9 @@ impl TraceWindow {
     /// Waits for the window, and has the command run in it.
     fn follow(&self, clock: &PhaseTimes) -> Vec<TraceEvent> {
         let mut happened = Vec::new();
-        let words = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
+        let message = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
         let Some((epoch, warmup)) = clock.epoch() else {
-            return vec![(SystemTime::now(), "trace_failed", format!("{words}: the phase did not begin"))];
+            return vec![(SystemTime::now(), "trace_failed", format!("{message}: the phase did not begin"))];
         };
         let after = if self.trace.phase == TracedPhase::Measure { warmup } else { Duration::ZERO };
         let begin = epoch + after + Duration::from_nanos(self.trace.from.0);
@@ -150,17 +150,17 @@ impl TraceWindow {
             return vec![(
                 SystemTime::now(),
                 "trace_failed",
-                format!("{words}: the phase ended before its window"),
+                format!("{message}: the phase ended before its window"),
             )];
         }
         match self.start() {
-            Err(why) => happened.push((SystemTime::now(), "trace_failed", format!("{words}: {why}"))),
+            Err(why) => happened.push((SystemTime::now(), "trace_failed", format!("{message}: {why}"))),
             Ok((mut child, journal)) => {
-                happened.push((SystemTime::now(), "trace_begin", words.clone()));
+                happened.push((SystemTime::now(), "trace_begin", message.clone()));
                 let end = self.trace.length.as_ref().map(|length| begin + Duration::from_nanos(length.0));
                 let ended = watch(&mut child, clock, end);
                 drop(journal.map(|mut journal| journal.undo_all()));
-                happened.push((SystemTime::now(), "trace_end", format!("{words}: {ended}")));
+                happened.push((SystemTime::now(), "trace_end", format!("{message}: {ended}")));
             }
         }
         happened

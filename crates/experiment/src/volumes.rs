@@ -395,7 +395,7 @@ impl Volume {
     }
 
     /// The same in a line.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let name = &self.asked.name;
         match &self.begin {
             Begin::With(record) => {

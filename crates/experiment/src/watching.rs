@@ -124,7 +124,7 @@ pub(super) fn begin(
     }
     session.start_watch(watch);
     if let Some(writer) = session.run_writer() {
-        words.iter().for_each(|words| writer.write_event("monitor", words));
+        words.iter().for_each(|message| writer.write_event("monitor", message));
     }
     Ok(())
 }

@@ -119,8 +119,10 @@ pub fn accept(
 
 /// Says which nodes of a target do not answer: they are left out until they do.
 pub fn warn_of_missing(opened: &dyn OpenTarget) {
-    if let Some(words) = opened.missing() {
-        terminal::warn(&format!("members or routers that do not answer are left out until they do: {words}"));
+    if let Some(message) = opened.missing() {
+        terminal::warn(&format!(
+            "members or routers that do not answer are left out until they do: {message}"
+        ));
     }
 }
 

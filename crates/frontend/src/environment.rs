@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Names what cannot be read, or holds no environment.
 pub fn read_system(path: &Path) -> Result<System, Failure> {
-    let refuse = |words: String| Failure::usage(format!("{}: {words}", path.display()));
+    let refuse = |message: String| Failure::usage(format!("{}: {message}", path.display()));
     let file = if path.is_dir() { in_directory(path) } else { path.to_owned() };
     let text = bounded::text_file(&file, DOCUMENT_BYTES)
         .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;

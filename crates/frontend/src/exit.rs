@@ -125,7 +125,9 @@ impl From<TargetError> for Failure {
     fn from(error: TargetError) -> Self {
         match error {
             TargetError::Refused(refused) => refused.into(),
-            TargetError::Unreachable(words) => Failure::unreachable(format!("target unreachable: {words}")),
+            TargetError::Unreachable(message) => {
+                Failure::unreachable(format!("target unreachable: {message}"))
+            }
         }
     }
 }
@@ -145,8 +147,8 @@ impl From<RunError> for Failure {
         match error {
             RunError::Refused(refused) => refused.into(),
             RunError::Unreachable { outcome: dyno_types::Outcome::Aborted, .. } => Failure::Interrupted,
-            RunError::Unreachable { words, .. } => {
-                Failure::unreachable(format!("target unreachable: {words}"))
+            RunError::Unreachable { message, .. } => {
+                Failure::unreachable(format!("target unreachable: {message}"))
             }
             RunError::Io(_) | RunError::Panicked => Failure::internal(error),
         }

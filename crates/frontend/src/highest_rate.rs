@@ -14,28 +14,28 @@ pub fn highest_rate(ended: &[RunRecord], cell: usize, repetition: u32) -> FoundR
 
 /// How sure an answer is, in words that follow it.
 pub fn sureness(found: &FoundRate) -> String {
-    let mut words = String::new();
+    let mut message = String::new();
     if let Some(kept) = found.kept {
-        words += &format!(" ({}", counted(found.runs, "run"));
-        words += &match found.missed {
+        message += &format!(" ({}", counted(found.runs, "run"));
+        message += &match found.missed {
             Some(missed) => format!("; interval {}/s to {}/s)", Rate(kept), Rate(missed)),
             None => "; no higher rate was missed)".into(),
         };
     }
     if let [first, .., last] = found.open.as_slice() {
-        words += &format!("; {}/s to {}/s are too close to call", Rate(*first), Rate(*last));
+        message += &format!("; {}/s to {}/s are too close to call", Rate(*first), Rate(*last));
     } else if let [only] = found.open.as_slice() {
-        words += &format!("; {}/s is too close to call", Rate(*only));
+        message += &format!("; {}/s is too close to call", Rate(*only));
     }
     if let Some((first, last)) = found.unknown {
-        words += &match first == last {
+        message += &match first == last {
             true => format!("; runs at {}/s are invalid and decide nothing", Rate(first)),
             false => {
                 format!("; runs from {}/s to {}/s are invalid and decide nothing", Rate(first), Rate(last))
             }
         };
     }
-    words
+    message
 }
 
 /// Answers that a page opens with, at most.

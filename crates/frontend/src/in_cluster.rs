@@ -75,8 +75,8 @@ fn section(plan: &ExperimentPlan) -> Result<Kubernetes, Failure> {
         return Err(Failure::usage("--in-cluster: the experiment has no section `kubernetes`"));
     };
     if let Some(folder) = &own.manifests {
-        let words = "a folder of this host, which the pod of the controller does not have";
-        return Err(Failure::usage(format!("--in-cluster: kubernetes.manifests: {folder} is {words}")));
+        let message = "a folder of this host, which the pod of the controller does not have";
+        return Err(Failure::usage(format!("--in-cluster: kubernetes.manifests: {folder} is {message}")));
     }
     let here = std::env::current_dir()?;
     own.kubeconfig = own.kubeconfig.map(|path| here.join(path).display().to_string());
@@ -99,8 +99,8 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
     let aside = OF_THIS_HOST.iter().zip(given).filter(|(_, given)| given.is_some());
     sets.extend(aside.map(|(key, _)| format!("kubernetes.{key}=null")));
     if text.len() > TEXT_LIMIT {
-        let words = format!("{} bytes, more than a Secret holds ({TEXT_LIMIT})", text.len());
-        return Err(Failure::usage(format!("--in-cluster: the experiment has {words}")));
+        let message = format!("{} bytes, more than a Secret holds ({TEXT_LIMIT})", text.len());
+        return Err(Failure::usage(format!("--in-cluster: the experiment has {message}")));
     }
     let controller = ClusterController::named(&random_name().map_err(Failure::internal)?, &own);
     let objects = controller.manifests(&Conducted { text, sets: &sets }).map_err(Failure::internal)?;
@@ -118,8 +118,9 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
     let shown = path.display();
     if let Err(error) = started {
         if error.left.is_some() {
-            let words = format!("{error}: `dyno stop {shown}`, then `dyno fetch --remove {shown}` remove it");
-            return Err(Failure::unreachable(words));
+            let message =
+                format!("{error}: `dyno stop {shown}`, then `dyno fetch --remove {shown}` remove it");
+            return Err(Failure::unreachable(message));
         }
         // Nothing is left of it: a directory that names nothing would only be in the way.
         let _ = std::fs::remove_dir_all(path);
@@ -155,8 +156,8 @@ pub fn status(dir: &Path, controller: &ClusterController, json: bool, wait: bool
         let name = &controller.name;
         match state {
             ControllerState::Gone => {
-                let words = format!("{name} is not in the cluster any more");
-                return Err(Failure::unreachable(words));
+                let message = format!("{name} is not in the cluster any more");
+                return Err(Failure::unreachable(message));
             }
             ControllerState::Ended(code) => {
                 let how =
@@ -298,8 +299,8 @@ pub fn fetch(dir: &Path, remove: bool) -> Result<Exit, Failure> {
         ControllerState::Running { .. } | ControllerState::Waiting(_) => false,
     };
     if remove && !over {
-        let words = "is at work still: `dyno status --wait` waits for its end";
-        return Err(Failure::usage(format!("--remove: {} {words}", controller.name)));
+        let message = "is at work still: `dyno status --wait` waits for its end";
+        return Err(Failure::usage(format!("--remove: {} {message}", controller.name)));
     }
     controller.fetch(dir, &control).map_err(refused_pods)?;
     // The copy says nothing of the controller.

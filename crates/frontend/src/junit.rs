@@ -18,9 +18,9 @@ pub fn keep(
 ) -> Result<Exit, Failure> {
     let Some(place) = place else { return work(None) };
     let place: PathBuf = std::path::absolute(place)?;
-    let error = |words: String| Document {
+    let error = |message: String| Document {
         name: name.to_owned(),
-        suites: vec![failed_suite(name.to_owned(), words)],
+        suites: vec![failed_suite(name.to_owned(), message)],
     };
     let unwritable = |failure: Failure| Failure::usage(format!("--junit {failure}"));
     write(&place, &error("dyno has not ended".into())).map_err(unwritable)?;

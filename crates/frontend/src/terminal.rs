@@ -184,14 +184,14 @@ pub fn lost() -> Option<&'static str> {
 
 /// Writes help, the version, or what is wrong with a command line: in `words`, where there are better ones than clap's.
 pub fn answer(error: &clap::Error, words: Option<String>) -> io::Result<()> {
-    if let Some(words) = words {
-        self::error(&words);
+    if let Some(message) = words {
+        self::error(&message);
         return Ok(());
     }
-    let words = error.render().to_string();
-    let clean = shown(&conceal(&words)).into_owned();
+    let message = error.render().to_string();
+    let clean = shown(&conceal(&message)).into_owned();
     match error.use_stderr() {
-        _ if clean == words => error.print(),
+        _ if clean == message => error.print(),
         true => stderr().write_all(clean.as_bytes()),
         false => stdout().write_all(clean.as_bytes()),
     }

@@ -248,8 +248,9 @@ impl ControlGroup {
         for (version, controller, folder) in &self.folders {
             facts.insert(format!("cgroup.{controller}"), format!("{} ({version:?})", folder.display()));
             if self.writes && (*version, *controller) == (Version::V1, "io") {
-                let words = "hold for direct I/O only: cgroup v1 does not see who wrote a page of the cache";
-                facts.insert("limits.writes".into(), words.into());
+                let message =
+                    "hold for direct I/O only: cgroup v1 does not see who wrote a page of the cache";
+                facts.insert("limits.writes".into(), message.into());
             }
             let files: &[&str] = match (version, *controller) {
                 (Version::V2, _) => &[

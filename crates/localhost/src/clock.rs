@@ -102,11 +102,11 @@ pub fn leftover_files(pid: u32) -> [PathBuf; 2] {
 pub fn set_offset(file: &Path, step_ns: i64) -> Result<(), LocalError> {
     // A reader finds the old text or the new one.
     let new = file.with_extension("new");
-    let written = fs::write(&new, words(step_ns)).and_then(|()| fs::rename(&new, file));
+    let written = fs::write(&new, describe_step(step_ns)).and_then(|()| fs::rename(&new, file));
     written.map_err(|e| LocalError::failed_step(file.display(), e))
 }
 
-fn words(step_ns: i64) -> String {
+fn describe_step(step_ns: i64) -> String {
     let (sign, ns) = (if step_ns < 0 { '-' } else { '+' }, step_ns.unsigned_abs());
     format!("{sign}{}.{:09}\n", ns / 1_000_000_000, ns % 1_000_000_000)
 }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn steps_are_written_as_the_library_reads_them() {
-        let words = |ns: i64| crate::clock::words(ns);
+        let words = |ns: i64| crate::clock::describe_step(ns);
         assert_eq!(words(0), "+0.000000000\n");
         assert_eq!(words(3_600_500_000_000), "+3600.500000000\n");
         assert_eq!(words(-250_000_000), "-0.250000000\n");

@@ -78,12 +78,12 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// It has ended with a complaint.
-    #[error("{program}: {words} ({status})")]
+    #[error("{program}: {message} ({status})")]
     Ended {
         /// Name.
         program: String,
         /// Standard error, as one line.
-        words: String,
+        message: String,
         /// Exit status.
         status: ExitStatus,
     },

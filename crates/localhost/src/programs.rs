@@ -47,8 +47,8 @@ pub fn run_under(
     if output.status.success() {
         return Ok(text(&output.stdout));
     }
-    let words = text(&output.stderr).lines().map(str::trim).collect::<Vec<_>>().join(" | ");
-    Err(ProgramError::Ended { program: program.to_owned(), words, status: output.status })
+    let message = text(&output.stderr).lines().map(str::trim).collect::<Vec<_>>().join(" | ");
+    Err(ProgramError::Ended { program: program.to_owned(), message, status: output.status })
 }
 
 #[cfg(test)]

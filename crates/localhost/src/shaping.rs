@@ -47,22 +47,22 @@ pub fn root_handle() -> String {
     format!("7{:03x}:", number & 0xfff)
 }
 
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
 /// The commands of `tc` that shape a device. The first fails where another program has set a root.
 fn making((device, handle): (&str, &str), ports: &[u16], v6: bool, shape: Shape) -> Vec<Vec<String>> {
-    let mut all = vec![words(&format!("qdisc add dev {device} root handle {handle} htb"))];
+    let mut all = vec![split_words(&format!("qdisc add dev {device} root handle {handle} htb"))];
     let mut class = |number: u32, side: &str, leaf: &str| {
         let id = format!("{handle}{number}");
-        all.push(words(&format!(
+        all.push(split_words(&format!(
             "class add dev {device} parent {handle} classid {id} htb rate 100gbit quantum 60000"
         )));
-        all.push(words(&format!("qdisc add dev {device} parent {id} {leaf}")));
+        all.push(split_words(&format!("qdisc add dev {device} parent {id} {leaf}")));
         let (protocol, header) = if v6 { ("ipv6", "ip6") } else { ("ip", "ip") };
         for port in ports {
-            all.push(words(&format!(
+            all.push(split_words(&format!(
                 "filter add dev {device} parent {handle} protocol {protocol} prio 1 u32 match {header} protocol 6 0xff \
                  match {header} {side} {port} 0xffff flowid {id}"
             )));

@@ -28,7 +28,7 @@ pub trait SampleSink: Send {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>);
 
     /// A source has begun to fail, or answers again, in words.
-    fn event(&mut self, source: &str, words: &str);
+    fn event(&mut self, source: &str, message: &str);
 }
 
 /// Cost of watching.

@@ -13,8 +13,8 @@ impl SampleSink for RecordingSink {
         self.rows.push((source.to_owned(), at_ns, sample.cloned()));
     }
 
-    fn event(&mut self, source: &str, words: &str) {
-        self.events.push((source.to_owned(), words.to_owned()));
+    fn event(&mut self, source: &str, message: &str) {
+        self.events.push((source.to_owned(), message.to_owned()));
     }
 }
 
@@ -90,7 +90,7 @@ fn failures_are_missing_with_one_event_each_way() {
     let kept = sink.lock().unwrap();
     let seen: Vec<bool> = rows(&kept, "f").iter().map(|(_, s)| s.is_some()).collect();
     assert_eq!(seen, [true, false, false, true, true]);
-    let words: Vec<&str> = kept.events.iter().map(|(_, words)| words.as_str()).collect();
+    let words: Vec<&str> = kept.events.iter().map(|(_, message)| message.as_str()).collect();
     assert_eq!(words, ["out of order", "answers again"]);
 }
 

@@ -68,8 +68,8 @@ fn a_kernel_without_pressure_has_none() {
     let sample = sampled(HostSource::new(roots("v1")));
     assert!(sample.all_readings().iter().all(|r| !r.name.starts_with("pressure")));
     let mut none = HostSource::new(Roots::recorded_tree(Path::new("/nonexistent")));
-    let words = none.sample(&mut Sample::default()).unwrap_err().to_string();
-    assert!(words.contains("/nonexistent/proc/stat cannot be read"), "{words}");
+    let message = none.sample(&mut Sample::default()).unwrap_err().to_string();
+    assert!(message.contains("/nonexistent/proc/stat cannot be read"), "{message}");
 }
 
 /// What both versions of cgroups say of the process in the trees.

@@ -198,14 +198,14 @@ struct IngestSession {
 }
 
 impl IngestSession {
-    fn note_trouble(&mut self, words: String) {
+    fn note_trouble(&mut self, message: String) {
         let mut all = lock(&self.store.result);
         // Words of servers and systems differ by addresses; there are few of them.
-        if all.troubles.len() < 100 || all.troubles.contains_key(&words) {
-            *all.troubles.entry(words.clone()).or_default() += 1;
+        if all.troubles.len() < 100 || all.troubles.contains_key(&message) {
+            *all.troubles.entry(message.clone()).or_default() += 1;
         }
         drop(all);
-        self.error = words;
+        self.error = message;
     }
 
     /// Returns whether no batch may begin any more.

@@ -36,12 +36,12 @@ pub enum EmbeddedError {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// An operation of the store failed.
-    #[error("{}: {words}", outcome.name())]
+    #[error("{}: {message}", outcome.name())]
     Operation {
         /// Outcome.
         outcome: Outcome,
         /// The store's words.
-        words: String,
+        message: String,
     },
     /// The writer cannot read what it is to do.
     #[error("the job: {0}")]
@@ -212,10 +212,10 @@ pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) 
                     while at < *to {
                         pace(job, begun, at - from);
                         let part = RecordSpan { worker, from: at, to: (at + job.batch).min(*to) };
-                        let words = format!("{worker} {} {}\n", part.from, part.to);
-                        say(format!("b {words}"))?;
+                        let message = format!("{worker} {} {}\n", part.from, part.to);
+                        say(format!("b {message}"))?;
                         put(layout, session.as_mut(), part)?;
-                        say(format!("a {words}"))?;
+                        say(format!("a {message}"))?;
                         at = part.to;
                     }
                     Ok(())
@@ -267,7 +267,7 @@ fn put(
 }
 
 fn failed(outcome: Outcome, session: &dyn StoreSession) -> EmbeddedError {
-    EmbeddedError::Operation { outcome, words: session.last_error().to_string() }
+    EmbeddedError::Operation { outcome, message: session.last_error().to_string() }
 }
 
 /// A writer that runs.

@@ -129,8 +129,8 @@ fn copy(
             let part = RecordSpan { worker: range.worker, from, to: (from + batch).min(range.to) };
             let values = talk.get(&records, part)?;
             if values.len() as u64 != part.to - part.from {
-                let words = format!("{} values for {} names", values.len(), part.to - part.from);
-                return Err(DatabaseError::Incomplete(words));
+                let message = format!("{} values for {} names", values.len(), part.to - part.from);
+                return Err(DatabaseError::Incomplete(message));
             }
             for (number, value) in (from..part.to).zip(&values) {
                 let right =

@@ -374,11 +374,11 @@ mod tests {
             encode_totals(&totals, &mut bytes);
             decode_totals(&bytes).unwrap_err().0
         };
-        let words = TOO_MUCH;
-        assert_eq!(refused(|totals| totals.arrivals = MOST), words);
-        assert_eq!(refused(|totals| totals.outcomes[1][0] = u64::MAX), words);
-        assert_eq!(refused(|totals| totals.busy_ns = LONGEST_NS), words);
-        assert_eq!(refused(|totals| totals.drops.push((1, MOST))), words);
+        let message = TOO_MUCH;
+        assert_eq!(refused(|totals| totals.arrivals = MOST), message);
+        assert_eq!(refused(|totals| totals.outcomes[1][0] = u64::MAX), message);
+        assert_eq!(refused(|totals| totals.busy_ns = LONGEST_NS), message);
+        assert_eq!(refused(|totals| totals.drops.push((1, MOST))), message);
         assert_eq!(
             refused(|totals| totals.lag.restore_extremes(1 << 100, 1, 2)),
             "a sum above what so many samples make"

@@ -50,60 +50,61 @@ const SECRET_COMMANDS: [&str; 9] = [
 const SECRET_COLLECTIONS: [&str; 3] = ["system.users", "system.backup_users", "tempusers"];
 
 /// Looks for credentials in a command.
-pub fn of_command(protocol: RecordedProtocol, words: &Arguments) -> Credentials {
+pub fn of_command(protocol: RecordedProtocol, arguments: &Arguments) -> Credentials {
     match protocol {
-        RecordedProtocol::Redis => of_redis(words),
-        RecordedProtocol::Mongodb => of_mongodb(words),
+        RecordedProtocol::Redis => of_redis(arguments),
+        RecordedProtocol::Mongodb => of_mongodb(arguments),
         RecordedProtocol::Memcached => Credentials::None,
     }
 }
 
 /// Looks for credentials in a command of Redis.
-fn of_redis(words: &Arguments) -> Credentials {
+fn of_redis(arguments: &Arguments) -> Credentials {
     let is = |number: usize, text: &str| {
-        number < words.count() && words.word(number).eq_ignore_ascii_case(text.as_bytes())
+        number < arguments.count() && arguments.word(number).eq_ignore_ascii_case(text.as_bytes())
     };
     if is(0, "AUTH") || (is(0, "ACL") && is(1, "SETUSER")) {
         return Credentials::LeftOut;
     }
     if is(0, "CONFIG") && is(1, "SET") {
-        let secret = (2..words.count()).step_by(2).any(|at| SECRET_SETTINGS.iter().any(|name| is(at, name)));
+        let secret =
+            (2..arguments.count()).step_by(2).any(|at| SECRET_SETTINGS.iter().any(|name| is(at, name)));
         return if secret { Credentials::LeftOut } else { Credentials::None };
     }
     if is(0, "SENTINEL") && is(1, "SET") || is(0, "SENTINEL") && is(1, "CONFIG") && is(2, "SET") {
-        let secret = (2..words.count()).any(|at| SECRET_SETTINGS.iter().any(|name| is(at, name)));
+        let secret = (2..arguments.count()).any(|at| SECRET_SETTINGS.iter().any(|name| is(at, name)));
         return if secret { Credentials::LeftOut } else { Credentials::None };
     }
     if is(0, "HELLO") {
-        return of_hello(words);
+        return of_hello(arguments);
     }
     if is(0, "MIGRATE") {
-        let found = (6..words.count()).find_map(|at| match (is(at, "AUTH"), is(at, "AUTH2")) {
+        let found = (6..arguments.count()).find_map(|at| match (is(at, "AUTH"), is(at, "AUTH2")) {
             (true, _) => Some((at, 2)),
             (_, true) => Some((at, 3)),
             _ => None,
         });
         // What stands behind KEYS are keys, whatever they are called.
-        let keys = (6..words.count()).find(|at| is(*at, "KEYS")).unwrap_or(usize::MAX);
+        let keys = (6..arguments.count()).find(|at| is(*at, "KEYS")).unwrap_or(usize::MAX);
         return found
             .filter(|(at, _)| *at < keys)
-            .map_or(Credentials::None, |(at, count)| without(words, at, count));
+            .map_or(Credentials::None, |(at, count)| without(arguments, at, count));
     }
     Credentials::None
 }
 
 /// Looks for credentials in a command of MongoDB: its name, its database and its body.
-fn of_mongodb(words: &Arguments) -> Credentials {
-    let is_one_of = |names: &[&str]| names.iter().any(|name| words.is_named(name));
+fn of_mongodb(arguments: &Arguments) -> Credentials {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| arguments.is_named(name));
     // Code that runs on the server may make users.
     if is_one_of(&SECRET_COMMANDS) || is_one_of(&["eval", "$eval"]) {
         return Credentials::LeftOut;
     }
-    let body = if words.count() > 2 { words.word(2) } else { &[] };
+    let body = if arguments.count() > 2 { arguments.word(2) } else { &[] };
     let is_secret = if is_one_of(&["insert", "update", "delete", "findAndModify"]) {
-        let collection = bson::find_element(body, &String::from_utf8_lossy(words.word(0)));
+        let collection = bson::find_element(body, &String::from_utf8_lossy(arguments.word(0)));
         let collection = collection.and_then(|element| element.as_str()).unwrap_or_default();
-        words.word(1) == b"admin" && SECRET_COLLECTIONS.contains(&collection)
+        arguments.word(1) == b"admin" && SECRET_COLLECTIONS.contains(&collection)
     } else if is_one_of(&["applyOps", "bulkWrite", "explain"]) {
         SECRET_COLLECTIONS.iter().any(|name| contains(body, name.as_bytes()))
     } else if is_one_of(&["setParameter"]) {
@@ -119,24 +120,24 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 /// `HELLO VERSION [AUTH NAME PASSWORD] [SETNAME NAME]`, without its logins. One that is written otherwise is not kept.
-fn of_hello(words: &Arguments) -> Credentials {
+fn of_hello(arguments: &Arguments) -> Credentials {
     let mut kept = Arguments::default();
     let (mut at, mut has_login) = (0, false);
-    while at < words.count() {
-        let is = |text: &str| at >= 2 && words.word(at).eq_ignore_ascii_case(text.as_bytes());
+    while at < arguments.count() {
+        let is = |text: &str| at >= 2 && arguments.word(at).eq_ignore_ascii_case(text.as_bytes());
         let length = match (is("AUTH"), is("SETNAME")) {
             (true, _) => 3,
             (_, true) => 2,
             _ if at < 2 => 1,
             _ => return Credentials::LeftOut,
         };
-        if at + length > words.count() {
+        if at + length > arguments.count() {
             return Credentials::LeftOut;
         }
         if length == 3 {
             has_login = true;
         } else {
-            (at..at + length).for_each(|number| kept.push_word(words.word(number)));
+            (at..at + length).for_each(|number| kept.push_word(arguments.word(number)));
         }
         at += length;
     }
@@ -144,8 +145,8 @@ fn of_hello(words: &Arguments) -> Credentials {
 }
 
 /// The same command without `count` words from number `at` on.
-fn without(words: &Arguments, at: usize, count: usize) -> Credentials {
-    let kept = words.words().enumerate().filter(|(number, _)| !(at..at + count).contains(number));
+fn without(arguments: &Arguments, at: usize, count: usize) -> Credentials {
+    let kept = arguments.words().enumerate().filter(|(number, _)| !(at..at + count).contains(number));
     Credentials::Without(Arguments::from_words(kept.map(|(_, word)| word)))
 }
 
@@ -154,13 +155,13 @@ mod tests {
     use super::*;
 
     fn kept(line: &str) -> Option<String> {
-        let words = Arguments::from_words(line.split(' '));
+        let arguments = Arguments::from_words(line.split(' '));
         let text = |all: &Arguments| {
             all.words().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" ")
         };
-        match of_redis(&words) {
+        match of_redis(&arguments) {
             Credentials::None => Some(line.to_owned()),
-            Credentials::Without(words) => Some(text(&words)),
+            Credentials::Without(arguments) => Some(text(&arguments)),
             Credentials::LeftOut => None,
         }
     }

@@ -30,9 +30,9 @@ pub fn open_ended_run(path: &Path) -> Result<(RunDir, Option<String>), ReadError
     }
     let recording = Recording::open(path).ok().flatten();
     run.summary = Some(computed(&run, recording.as_ref(), run.run.status));
-    let words =
+    let message =
         "its figures were computed from what was recorded, and what the load generator did is not known";
-    Ok((run, Some(format!("{}: {why}; {words}", path.display()))))
+    Ok((run, Some(format!("{}: {why}; {message}", path.display()))))
 }
 
 /// The summary of a run that has not written one: everything up to its last complete second. A run that is `under_way` has no

@@ -130,8 +130,8 @@ fn made(summary: &Summary, known: SummaryExtras<'_>, style: Style, shown: Shown)
     let _ = writeln!(out, "{}", style.dim(&one_line(&format!("{}, {}", summary.target, summary.started))));
     if under_way {
         out.push_str("The run is under way: this is what it has recorded so far\n");
-    } else if let Some(words) = describe_ending(summary.status) {
-        let _ = writeln!(out, "{words}");
+    } else if let Some(message) = describe_ending(summary.status) {
+        let _ = writeln!(out, "{message}");
     }
     claims(&mut out, summary, style, shown);
     reasons(&mut out, &summary.verdict, style, shown);
@@ -145,8 +145,8 @@ fn made(summary: &Summary, known: SummaryExtras<'_>, style: Style, shown: Shown)
     }
     out.push_str(&crate::faults::render_fault_lines(&summary.faults));
     out.push('\n');
-    if let Some(words) = known.findings.and_then(|findings| limit(summary, findings)) {
-        let _ = writeln!(out, "{}", style.wrap_text(&one_line(&format!("limit    {words}")), 9));
+    if let Some(message) = known.findings.and_then(|findings| limit(summary, findings)) {
+        let _ = writeln!(out, "{}", style.wrap_text(&one_line(&format!("limit    {message}")), 9));
     }
     for phase in &summary.phases {
         if let Some(link) = &phase.link {
@@ -355,9 +355,9 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
         let most = if shown.all { kinds.len() } else { FEW };
         for (name, count) in kinds.iter().take(most) {
             // The first of its kind, in the words of the server or the system.
-            let words =
-                phase.errors.get(*name).map_or(String::new(), |words| format!(": {}", one_line(words)));
-            let line = format!("         {name} {}{words}", Thousands(**count));
+            let message =
+                phase.errors.get(*name).map_or(String::new(), |message| format!(": {}", one_line(message)));
+            let line = format!("         {name} {}{message}", Thousands(**count));
             let line = if shown.all { style.wrap_text(&line, 11) } else { style.cut_line(&line) };
             let _ = writeln!(out, "{line}");
         }
@@ -440,12 +440,12 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     // What was never sent has a place among percentiles, and no time that a mean could take in.
     let dropped = phase.outcomes.get(Outcome::Dropped.name()).copied().unwrap_or(0);
     if failures && dropped > 0 {
-        let words =
+        let message =
             format!("mean, max and count are of what was sent, without {} dropped", Thousands(dropped));
-        let _ = writeln!(out, "{}", style.wrap_text(&words, 0));
+        let _ = writeln!(out, "{}", style.wrap_text(&message, 0));
     }
-    if !has_shares && let Some(words) = describe_shares(&metrics) {
-        let _ = writeln!(out, "{}", style.wrap_text(&words, 0));
+    if !has_shares && let Some(message) = describe_shares(&metrics) {
+        let _ = writeln!(out, "{}", style.wrap_text(&message, 0));
     }
 }
 

@@ -66,9 +66,9 @@ pub fn render_tunings(all: &[TunedCell]) -> String {
     let mut out = String::new();
     for cell in all {
         out += &format!("\n{}\n", cell_headline(cell));
-        describe_effects(cell).iter().for_each(|words| out += &format!("  {words}\n"));
+        describe_effects(cell).iter().for_each(|message| out += &format!("  {message}\n"));
     }
-    describe_interactions(all).iter().for_each(|words| out += &format!("\n{words}\n"));
+    describe_interactions(all).iter().for_each(|message| out += &format!("\n{message}\n"));
     out
 }
 
@@ -99,22 +99,25 @@ mod tests {
 
     #[test]
     fn a_gain_beyond_twice_as_much_is_a_factor() {
-        let words = cell_headline(&cell("all", "100", 23.0, true));
-        assert!(words.starts_with("all: hz=100 gains: 24 times as much ±0.0100 ("), "{words}");
+        let message = cell_headline(&cell("all", "100", 23.0, true));
+        assert!(message.starts_with("all: hz=100 gains: 24 times as much ±0.0100 ("), "{message}");
     }
 
     #[test]
     fn cells_that_disagree_are_told() {
         let both = [cell("ycsb=a", "100", 0.2, true), cell("ycsb=c", "500", 0.1, true)];
-        let words = render_tunings(&both);
+        let message = render_tunings(&both);
         assert!(
-            words.contains("ycsb=a: hz=100 gains 20.0 % ±1.0 (the defaults alone vary by ±0.5 %)"),
-            "{words}"
+            message.contains("ycsb=a: hz=100 gains 20.0 % ±1.0 (the defaults alone vary by ±0.5 %)"),
+            "{message}"
         );
-        assert!(words.contains("depends on the cell: 100 (ycsb=a), 500 (ycsb=c)"), "{words}");
+        assert!(message.contains("depends on the cell: 100 (ycsb=a), 500 (ycsb=c)"), "{message}");
         let noise = [cell("ycsb=a", "100", 0.2, true), cell("ycsb=c", "500", 0.004, false)];
-        let words = render_tunings(&noise);
-        assert!(words.contains("not beyond the noise") && !words.contains("depends on the cell"), "{words}");
+        let message = render_tunings(&noise);
+        assert!(
+            message.contains("not beyond the noise") && !message.contains("depends on the cell"),
+            "{message}"
+        );
         assert_eq!(render_tunings(&[]), "");
     }
 }

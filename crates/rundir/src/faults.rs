@@ -105,8 +105,8 @@ mod tests {
         (fault.depth, fault.worst_per_s, fault.before_per_s) = (Some(0.9), Some(100.0), Some(1_000.0));
         (fault.worst_us, fault.before_us, fault.failed) = (Some(2_000.0), Some(250.0), 1);
         fault.note = Some("nothing more".into());
-        let words = "seen within 0.25 s; at worst 100/s, 90 % below 1,000/s; mean response time 2.00 ms at most, 250 µs before; \
-                     700 operations lost; 1 failed; recovered after 2.00 s; nothing more";
-        assert_eq!(fault.describe_effect(), words);
+        let message = "seen within 0.25 s; at worst 100/s, 90 % below 1,000/s; mean response time 2.00 ms at most, \
+            250 µs before; 700 operations lost; 1 failed; recovered after 2.00 s; nothing more";
+        assert_eq!(fault.describe_effect(), message);
     }
 }

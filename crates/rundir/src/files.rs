@@ -60,7 +60,7 @@ pub(crate) fn whole_lines(text: &str) -> std::str::Lines<'_> {
 pub fn name_limit(error: io::Error) -> io::Error {
     use rustix::process::{Resource, getrlimit};
     let limit = |which| getrlimit(which).current.unwrap_or(u64::MAX);
-    let words = match rustix::io::Errno::from_io_error(&error) {
+    let message = match rustix::io::Errno::from_io_error(&error) {
         Some(rustix::io::Errno::FBIG) => format!(
             "dyno itself may write no file longer than {} bytes (`ulimit -f`): allow more, such as `ulimit -f unlimited`",
             limit(Resource::Fsize)
@@ -71,7 +71,7 @@ pub fn name_limit(error: io::Error) -> io::Error {
         ),
         _ => return error,
     };
-    io::Error::new(error.kind(), words)
+    io::Error::new(error.kind(), message)
 }
 
 /// Puts a file there in one step. A regular file of that name is replaced and its mode stays; a link, a pipe, a device or a
@@ -147,7 +147,7 @@ mod tests {
             (io::ErrorKind::InvalidInput, "is a link, which is not followed here")
         );
         // No process will ever write into the pipe: it is not awaited.
-        for (name, words) in [
+        for (name, message) in [
             ("link", "is a link, which is not followed here"),
             ("folder", "is no regular file"),
             ("pipe", "is no regular file"),
@@ -155,7 +155,7 @@ mod tests {
             let error = open(&path(name)).unwrap_err();
             assert_eq!(
                 (error.kind(), error.to_string().as_str()),
-                (io::ErrorKind::InvalidInput, words),
+                (io::ErrorKind::InvalidInput, message),
                 "{name}"
             );
         }

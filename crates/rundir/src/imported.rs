@@ -74,7 +74,7 @@ pub fn write(path: &Path, imported: &Imported) -> io::Result<()> {
     writer.event_at(end.into(), "end", &imported.phase);
     writer.finish(&imported.summary, Status::Complete);
     match writer.first_failure() {
-        Some(words) => Err(io::Error::other(words.to_owned())),
+        Some(message) => Err(io::Error::other(message.to_owned())),
         None => Ok(()),
     }
 }

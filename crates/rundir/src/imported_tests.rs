@@ -116,11 +116,11 @@ fn results_of_another_program_are_written_and_what_they_do_not_say_is_left_out()
 
 #[test]
 fn histograms_of_another_program_keep_their_unit() {
-    for (unit_ns, words) in [(1_000, "microseconds"), (64, "nanoseconds")] {
+    for (unit_ns, message) in [(1_000, "microseconds"), (64, "nanoseconds")] {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &imported(unit_ns)).unwrap();
         let log = std::fs::read_to_string(folder.path().join("latency.hlog")).unwrap();
-        assert!(log.starts_with(&format!("#[Values in {words}; ")), "{log}");
+        assert!(log.starts_with(&format!("#[Values in {message}; ")), "{log}");
         assert!(log.contains(&format!("#[StartTime: {BEGIN_S}.000 (seconds since epoch)]\n")), "{log}");
         assert!(log.ends_with(&imported(unit_ns).log), "{log}");
         let totals = &RunDir::open(folder.path()).unwrap().phases[0].totals;

@@ -149,8 +149,11 @@ mod tests {
             ),
             (4, 6)
         );
-        let words = found.describe_missing().unwrap();
-        assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
+        let message = found.describe_missing().unwrap();
+        assert!(
+            message.starts_with("2 seconds, the first at 2 s: ") && message.contains("4 to 9 s"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -160,16 +163,17 @@ mod tests {
         };
         let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), &BTreeMap::new(), 1, None);
         assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
-        let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
-        assert_eq!(found.describe_missing().as_deref(), Some(words));
+        let message = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, \
+            the longest part without a gap";
+        assert_eq!(found.describe_missing().as_deref(), Some(message));
         // Steps of ten seconds: of the first half is missing, the last is a part.
         let found =
             IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), &BTreeMap::new(), 10, None);
         assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
-        let words = found.describe_missing().unwrap();
+        let message = found.describe_missing().unwrap();
         assert!(
-            words.starts_with("6 seconds, the first at 15 s: ") && words.contains(" 20 to 40 s, "),
-            "{words}"
+            message.starts_with("6 seconds, the first at 15 s: ") && message.contains(" 20 to 40 s, "),
+            "{message}"
         );
     }
 

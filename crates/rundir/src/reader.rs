@@ -236,11 +236,11 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Rea
 /// Describes an error in a text of JSON; the line stands elsewhere.
 fn in_words(error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let words = error.to_string().replace(&place, "");
+    let message = error.to_string().replace(&place, "");
     match error.classify() {
         serde_json::error::Category::Eof => "ends in the middle: it was cut off, or is being written".into(),
-        serde_json::error::Category::Syntax => format!("is no JSON ({words}, column {})", error.column()),
-        _ => words,
+        serde_json::error::Category::Syntax => format!("is no JSON ({message}, column {})", error.column()),
+        _ => message,
     }
 }
 

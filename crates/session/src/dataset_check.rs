@@ -265,9 +265,9 @@ pub(crate) fn count_alike(
     if stored.fields.is_empty() || wanted.holds(&stored) {
         return Ok(there);
     }
-    let words =
+    let message =
         format!("some of the records that are there have {stored}, those of the run {wanted}: {ways}");
-    Err(Refused::new(RefusalCode::OtherData, "target", words).into())
+    Err(Refused::new(RefusalCode::OtherData, "target", message).into())
 }
 
 /// Returns whether the records that `workload` expects are there; refuses where records of another shape, or under

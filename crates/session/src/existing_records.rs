@@ -95,13 +95,13 @@ fn asked(
             own.abort_run();
         }
     });
-    let unreachable = |outcome, words: String| Err(RunError::Unreachable { outcome, words });
+    let unreachable = |outcome, message: String| Err(RunError::Unreachable { outcome, message });
     match ended {
         _ if control.is_stopping() => unreachable(Outcome::Aborted, "interrupted".into()),
         Ok(_) if silent >= TIMEOUTS => {
             let seconds = TIMEOUT_NS / 1_000_000_000;
-            let words = format!("{silent} requests that look for records have no reply within {seconds} s");
-            unreachable(Outcome::TimedOut, format!("{}: {words}", opened.redacted()))
+            let message = format!("{silent} requests that look for records have no reply within {seconds} s");
+            unreachable(Outcome::TimedOut, format!("{}: {message}", opened.redacted()))
         }
         ended => ended.map(drop),
     }
@@ -172,11 +172,11 @@ pub fn find_inserted(
         match failed {
             0 => Ok(found.there),
             n => {
-                let words = "reads failed that look for the inserts of earlier runs (dyno.insert.resume)";
+                let message = "reads failed that look for the inserts of earlier runs (dyno.insert.resume)";
                 Err(RunError::from(Refused::new(
                     RefusalCode::OtherData,
                     "dyno.insert.resume",
-                    format!("{n} {words}"),
+                    format!("{n} {message}"),
                 )))
             }
         }

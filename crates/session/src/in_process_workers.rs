@@ -185,9 +185,9 @@ impl Seconds {
 
 /// Adds the first words of each outcome that has none yet.
 fn add_errors(all: &mut Vec<(Outcome, String)>, more: Vec<(Outcome, String)>) {
-    for (outcome, words) in more {
+    for (outcome, message) in more {
         if all.iter().all(|(known, _)| *known != outcome) {
-            all.push((outcome, words));
+            all.push((outcome, message));
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct LoadedDocuments {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundData {
     /// What would be removed, in words, such as `1,000 records of table usertable`.
-    pub words: String,
+    pub message: String,
     /// Records or documents.
     pub count: u64,
 }
@@ -150,7 +150,7 @@ impl LoadedRecords {
         let (first, stride) = self.first_inserted();
         let inserted = alike(first, stride, self.inserted(opened, control)?.end)?;
         let keys = |what: &str, first: u64, count: u64| FoundData {
-            words: format!(
+            message: format!(
                 "{} {what} of table {} from key number {first} on",
                 Thousands(count),
                 self.config.table
@@ -216,8 +216,8 @@ impl LoadedDocuments {
             }
             let name = &collection.name;
             let refuse = |what: String| {
-                let words = format!("collection {name} {what}: {LEAVES}");
-                Err(RunError::from(Refused::new(RefusalCode::OtherData, "target", words)))
+                let message = format!("collection {name} {what}: {LEAVES}");
+                Err(RunError::from(Refused::new(RefusalCode::OtherData, "target", message)))
             };
             if !self.seen.is_empty() && !self.seen.contains(name) {
                 return refuse("was not there after the run, and its file names it now".into());
@@ -229,8 +229,8 @@ impl LoadedDocuments {
                 ));
             }
             same_shape(collections.as_ref(), &self.template, number, (Many::All, LEAVES))?;
-            let words = format!("collection {} with {} documents", collection.name, Thousands(count));
-            found.push(FoundData { words, count });
+            let message = format!("collection {} with {} documents", collection.name, Thousands(count));
+            found.push(FoundData { message, count });
         }
         Ok(found)
     }

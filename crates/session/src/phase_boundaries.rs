@@ -89,9 +89,9 @@ impl<'a> PhaseBoundaries<'a> {
         if let Some(epoch) = epoch {
             self.write(epoch, warmup, writer);
         }
-        for (at, words) in self.watch.map(MonitorWatch::events).unwrap_or_default() {
-            tracing::warn!(event = words, "a monitor has something to say");
-            writer.event_at(at, "monitor", &words);
+        for (at, message) in self.watch.map(MonitorWatch::events).unwrap_or_default() {
+            tracing::warn!(event = message, "a monitor has something to say");
+            writer.event_at(at, "monitor", &message);
         }
     }
 

@@ -221,8 +221,8 @@ impl<'a> RunSession<'a> {
     pub fn end_watch(&mut self) -> Option<String> {
         let (cost, failure) = self.watch.take()?.finish();
         if let Some(writer) = &mut self.writer {
-            let words = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
-            writer.write_event("monitor", &words);
+            let message = format!("monitors took {:.3} s of CPU in {:.1} s", cost.cpu_s, cost.wall_s);
+            writer.write_event("monitor", &message);
         }
         failure
     }
@@ -332,17 +332,17 @@ impl<'a> RunSession<'a> {
             tracing::error!(phase = name, %error, "a phase has failed");
         })?;
         if control.is_stopping() && !self.control.is_stopping() {
-            let words = silence.describe_silence(&self.plan.target);
-            tracing::error!(phase = name, reason = words, "a phase was given up");
-            return Err(RunError::Unreachable { outcome: Outcome::TimedOut, words });
+            let message = silence.describe_silence(&self.plan.target);
+            tracing::error!(phase = name, reason = message, "a phase was given up");
+            return Err(RunError::Unreachable { outcome: Outcome::TimedOut, message });
         }
         let collections = self.collections_after(before);
         let [totals, warm] = sums;
         if let (Some(writer), (sent, left)) = (&mut self.writer, applied.rest)
             && sent + left > 0
         {
-            let words = format!("of what was queued at the end {sent} requests were sent, {left} were not");
-            writer.write_event("rest", &words);
+            let message = format!("of what was queued at the end {sent} requests were sent, {left} were not");
+            writer.write_event("rest", &message);
         }
         let finished = &applied.finished;
         let seconds = finished.measured_ns as f64 / 1e9;
@@ -350,7 +350,7 @@ impl<'a> RunSession<'a> {
         let mut client = client(job, &totals, &applied, &self.generator.target());
         client.steal_share = local_cpu.steal_share();
         let errors: BTreeMap<String, String> =
-            finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
+            finished.errors.iter().map(|(o, message)| (o.name().to_owned(), message.clone())).collect();
         let cut_off = !self.generator.lost().is_empty();
         let cut_short = self.control.is_stopping() || cut_off;
         let offered = offered(job, &totals, finished.measured_ns, cut_short);
@@ -411,8 +411,8 @@ impl<'a> RunSession<'a> {
         self.take_workers(name, &metrics, cut_off);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
-        for (outcome, words) in &phase_summary.errors {
-            tracing::warn!(phase = name, outcome, words, "the phase had errors: the first of a kind");
+        for (outcome, message) in &phase_summary.errors {
+            tracing::warn!(phase = name, outcome, message, "the phase had errors: the first of a kind");
         }
         tracing::info!(
             phase = name,

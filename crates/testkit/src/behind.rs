@@ -12,8 +12,8 @@ pub struct Behind {
     server: Option<Child>,
 }
 
-fn succeeds(program: &str, words: &str) -> bool {
-    let made = Command::new(program).args(words.split(' ')).output();
+fn succeeds(program: &str, text: &str) -> bool {
+    let made = Command::new(program).args(text.split(' ')).output();
     made.is_ok_and(|made| made.status.success())
 }
 
@@ -26,7 +26,7 @@ impl Behind {
         let (name, devices) = (format!("dyno{number}"), [format!("dv{number}"), format!("dw{number}")]);
         let [ours, theirs] = &devices;
         let mut behind = Behind { name: name.clone(), device: ours.clone(), server: None };
-        let ip = |words: &str| succeeds("ip", words);
+        let ip = |message: &str| succeeds("ip", message);
         let ready = ip(&format!("netns add {name}"))
             && ip(&format!("link add {ours} type veth peer name {theirs} netns {name}"))
             && ip(&format!("addr add 10.213.77.1/30 dev {ours}"))

@@ -187,8 +187,8 @@ pub fn cursor(id: i64, batch: &str, count: u32, out: &mut Vec<u8>) {
 }
 
 /// An error reply.
-pub fn error(number: i32, words: &str, out: &mut Vec<u8>) {
+pub fn error(number: i32, message: &str, out: &mut Vec<u8>) {
     bson::put_double(out, "ok", 0.0);
-    bson::put_string(out, "errmsg", words);
+    bson::put_string(out, "errmsg", message);
     bson::put_int32(out, "code", number);
 }

@@ -45,11 +45,11 @@ impl Cluster {
         // What an earlier test that was killed has left.
         run(&scripts().join("down.sh"), &[]);
         let cluster = Cluster { lab };
-        let (up, words) = run(&scripts().join("up.sh"), &["node"]);
+        let (up, text) = run(&scripts().join("up.sh"), &["node"]);
         if !up {
             skip_because(
                 "kubernetes",
-                &format!("the cluster does not start: {}", words.lines().last().unwrap_or_default()),
+                &format!("the cluster does not start: {}", text.lines().last().unwrap_or_default()),
             );
             return None;
         }
@@ -136,11 +136,11 @@ impl Cluster {
 
     /// A namespace that admits nothing but what the restricted policy allows.
     pub fn namespace(&self, name: &str) {
-        let (made, words) = self.k(&["create", "namespace", name]);
-        assert!(made, "{words}");
+        let (made, message) = self.k(&["create", "namespace", name]);
+        assert!(made, "{message}");
         let policy = "pod-security.kubernetes.io/enforce=restricted";
-        let (labelled, words) = self.k(&["label", "namespace", name, policy]);
-        assert!(labelled, "{words}");
+        let (labelled, message) = self.k(&["label", "namespace", name, policy]);
+        assert!(labelled, "{message}");
     }
 
     /// What is left of dyno's in all namespaces, beside the Job of the manifests, which is the user's own.

@@ -19,8 +19,8 @@ fn ok(program: &str, words: &[&str]) -> bool {
     told.is_ok_and(|told| told.status.success())
 }
 
-fn ip(words: &str) -> bool {
-    ok("ip", &words.split(' ').collect::<Vec<_>>())
+fn ip(text: &str) -> bool {
+    ok("ip", &text.split(' ').collect::<Vec<_>>())
 }
 
 impl Lab {
@@ -171,12 +171,12 @@ impl Lab {
     }
 
     /// Processes of a host whose command line has this in it.
-    pub fn processes(&self, name: &str, words: &str) -> Vec<u32> {
+    pub fn processes(&self, name: &str, message: &str) -> Vec<u32> {
         let told = Command::new("ip").args(["netns", "pids", &self.namespace(name)]).output().unwrap();
         let pids = String::from_utf8_lossy(&told.stdout).into_owned();
         let of = |pid: &u32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
+            String::from_utf8_lossy(&line).replace('\0', " ").contains(message)
         };
         pids.lines().filter_map(|line| line.trim().parse().ok()).filter(of).collect()
     }

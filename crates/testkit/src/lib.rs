@@ -166,8 +166,8 @@ pub fn workers(dyno: u32) -> Vec<u32> {
     let child = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let parent = stat.rfind(')').and_then(|at| stat[at + 2..].split(' ').nth(1)?.parse::<u32>().ok());
-        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        parent == Some(dyno) && words.contains("worker")
+        let message = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        parent == Some(dyno) && message.contains("worker")
     };
     pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(child).collect()
 }

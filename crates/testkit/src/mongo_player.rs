@@ -130,8 +130,8 @@ impl Player {
             return;
         }
         if !self.may_monitor && MONITORING.contains(&name.as_str()) {
-            let words = format!("not authorized on admin to execute command {{ {name}: 1 }}");
-            return refusal(13, "Unauthorized", &words, out);
+            let message = format!("not authorized on admin to execute command {{ {name}: 1 }}");
+            return refusal(13, "Unauthorized", &message, out);
         }
         match name.as_str() {
             "hello" if !self.since(4, 4) => unknown(&name, out),
@@ -179,9 +179,9 @@ impl Player {
         let strict = bson::find_element(&command.document, "apiStrict").is_some_and(|e| e.is_true());
         match asked {
             None if self.require_api => {
-                let words =
+                let message =
                     "The apiVersion parameter is required, please configure your MongoClient's API version";
-                refusal(498_870, "Location498870", words, out);
+                refusal(498_870, "Location498870", message, out);
             }
             Some(version) if version != "1" => {
                 refusal(322, "APIVersionError", &format!("API version must be \"1\", not {version:?}"), out);
@@ -419,8 +419,8 @@ fn unknown(name: &str, out: &mut Vec<u8>) {
     refusal(59, "CommandNotFound", &format!("no such command: '{name}'"), out);
 }
 
-fn refusal(code: i32, name: &str, words: &str, out: &mut Vec<u8>) {
-    error(code, words, out);
+fn refusal(code: i32, name: &str, message: &str, out: &mut Vec<u8>) {
+    error(code, message, out);
     bson::put_string(out, "codeName", name);
 }
 

@@ -16,8 +16,8 @@ fn size(bytes: u64) -> String {
 }
 
 fn too_long(what: &str, most: u64) -> io::Error {
-    let words = format!("{what} longer than {}, the most that is read of it", size(most));
-    io::Error::new(io::ErrorKind::FileTooLarge, words)
+    let message = format!("{what} longer than {}, the most that is read of it", size(most));
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
 /// All bytes of a stream.

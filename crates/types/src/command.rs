@@ -142,8 +142,8 @@ impl ReplyExpectation {
         }
         let is_nil = kind == ReplyKind::Nil;
         if let Some(nil) = self.nil.filter(|nil| *nil != is_nil) {
-            let words = if nil { "expected nil, got" } else { "expected a value, got" };
-            return Some(format!("{words} {}", kind.kind_name()));
+            let message = if nil { "expected nil, got" } else { "expected a value, got" };
+            return Some(format!("{message} {}", kind.kind_name()));
         }
         let shown = |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
         if let Some(wanted) =

@@ -16,7 +16,7 @@ pub fn quoted<S: AsRef<str>>(words: &[S]) -> String {
 pub struct OpenQuote(pub char);
 
 /// Words as a shell splits them: quotes hold them together, a backslash takes the next letter as it is. Nothing is expanded.
-pub fn words(text: &str) -> Result<Vec<String>, OpenQuote> {
+pub fn split_words(text: &str) -> Result<Vec<String>, OpenQuote> {
     let (mut all, mut word, mut open) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_run_is_made_again_in_a_directory_of_its_own() {
-        let of = |line: &str| quoted(&again(&words(line).unwrap()));
+        let of = |line: &str| quoted(&again(&split_words(line).unwrap()));
         assert_eq!(of("/bin/dyno run a --out x -u 2"), "dyno run a -u 2");
         assert_eq!(of("dyno run a -o x --out=y --outer z"), "dyno run a --outer z");
         assert_eq!(of("dyno ycsb load basic -o x"), "dyno ycsb load basic -o x");
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn there_and_back() {
         let all = ["a", "", "b c", "it's", "$(rm -rf /)", "x\ny", "\\", "-o", "ü"];
-        assert_eq!(words(&quoted(&all)).unwrap(), all);
+        assert_eq!(split_words(&quoted(&all)).unwrap(), all);
         assert_eq!(quoted(&["dyno", "run", "a=1"]), "dyno run a=1");
-        assert_eq!(words(r#"a "b \" c" 'd \ e' f\ g"#).unwrap(), ["a", "b \" c", "d \\ e", "f g"]);
-        assert_eq!(words("'a"), Err(OpenQuote('\'')));
+        assert_eq!(split_words(r#"a "b \" c" 'd \ e' f\ g"#).unwrap(), ["a", "b \" c", "d \\ e", "f g"]);
+        assert_eq!(split_words("'a"), Err(OpenQuote('\'')));
     }
 }

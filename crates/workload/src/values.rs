@@ -30,29 +30,29 @@ impl ValueKind {
     #[inline]
     pub fn render_value(self, seed: u64, field: u64, len: usize, out: &mut Vec<u8>) {
         let start = out.len();
-        let mut words = Stream::new(seed, field, Purpose::Value);
+        let mut stream = Stream::new(seed, field, Purpose::Value);
         match self {
             ValueKind::Random => {
                 out.resize(start + len, 0);
-                fill::<12>(&mut out[start..], || two_groups(words.next_u64()));
+                fill::<12>(&mut out[start..], || two_groups(stream.next_u64()));
             }
             ValueKind::Pool => {
                 let pool = value_pool();
                 while out.len() < start + len {
                     let piece = (start + len - out.len()).min(PIECE);
-                    let from = words.next_below((pool.len() - piece) as u64 + 1) as usize;
+                    let from = stream.next_below((pool.len() - piece) as u64 + 1) as usize;
                     out.extend_from_slice(&pool[from..from + piece]);
                 }
             }
             ValueKind::Text => {
                 out.resize(start + len, 0);
-                fill::<8>(&mut out[start..], || letters(words.next_u64()));
+                fill::<8>(&mut out[start..], || letters(stream.next_u64()));
             }
             ValueKind::Zero => out.resize(start + len, 0),
             ValueKind::Compressible(ratio) => {
                 let random = len.div_ceil(ratio.max(1) as usize);
                 out.resize(start + random, 0);
-                fill::<10>(&mut out[start..], || ten_characters(words.next_u64()));
+                fill::<10>(&mut out[start..], || ten_characters(stream.next_u64()));
                 out.resize(start + len, b'.');
             }
         }

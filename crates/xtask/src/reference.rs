@@ -70,7 +70,7 @@ impl<'s> SchemaSection<'s> {
             if required {
                 meaning.push_str(" Required.");
             }
-            meaning.push_str(&found.words);
+            meaning.push_str(&found.message);
             let row = format!("| `{key}` | {} | {} |", found.value, meaning.trim());
             page.extend([&row, "\n"]);
             below.extend(found.below.map(|(suffix, schema, within)| SchemaSection {
@@ -112,7 +112,7 @@ struct KeyKind<'s> {
     /// What the definition says of itself.
     meaning: String,
     /// The accepted words with their meanings.
-    words: String,
+    message: String,
     /// The mapping that lies there: what is added to the path, its schema and what it lies within.
     below: Option<(&'static str, &'s Value, Vec<&'s str>)>,
 }
@@ -125,36 +125,36 @@ impl<'s> KeyKind<'s> {
             let name = name.trim_start_matches("#/$defs/");
             if within.contains(&name) {
                 let value = format!("as `{name}` above");
-                return KeyKind { value, meaning: String::new(), words: String::new(), below: None };
+                return KeyKind { value, meaning: String::new(), message: String::new(), below: None };
             }
             within.push(name);
             schema = not_null(&root["$defs"][name]);
         }
-        let (meaning, words) = (text_of(schema), words(schema));
+        let (meaning, message) = (text_of(schema), describe_type(schema));
         let nested = |suffix: &'static str, inner: &'s Value, mark: &'static str| {
             let kind = KeyKind::of(root, inner, &within);
             let below = kind
                 .below
                 .map(|(more, schema, within)| (if more.is_empty() { suffix } else { mark }, schema, within));
-            (kind.value, kind.words, below)
+            (kind.value, kind.message, below)
         };
         if !properties(schema).is_empty() {
             return KeyKind {
                 value: "mapping, see below".into(),
                 meaning,
-                words,
+                message,
                 below: Some(("", schema, within)),
             };
         }
         if let Some(inner) = schema.get("items") {
-            let (value, words, below) = nested("[]", inner, "[][]");
-            return KeyKind { value: format!("list: {value}"), meaning, words, below };
+            let (value, message, below) = nested("[]", inner, "[][]");
+            return KeyKind { value: format!("list: {value}"), meaning, message, below };
         }
         if let Some(inner) = schema.get("additionalProperties").filter(|inner| inner.is_object()) {
-            let (value, words, below) = nested(".NAME", inner, ".NAME[]");
-            return KeyKind { value: format!("mapping of names: {value}"), meaning, words, below };
+            let (value, message, below) = nested(".NAME", inner, ".NAME[]");
+            return KeyKind { value: format!("mapping of names: {value}"), meaning, message, below };
         }
-        KeyKind { value: scalar(root, schema, &within), meaning, words, below: None }
+        KeyKind { value: scalar(root, schema, &within), meaning, message, below: None }
     }
 }
 
@@ -168,7 +168,7 @@ fn not_null(schema: &Value) -> &Value {
 }
 
 /// The words that are accepted, with what each means.
-fn words(schema: &Value) -> String {
+fn describe_type(schema: &Value) -> String {
     let all: Vec<String> = alternatives(schema)
         .filter_map(|one| Some(format!("`{}`: {}", one["const"].as_str()?, text_of(one))))
         .collect();

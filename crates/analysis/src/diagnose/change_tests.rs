@@ -81,7 +81,7 @@ fn the_cause_of_a_fall_is_what_came_with_it() {
     let finding = &found.findings[0];
     assert!(finding.claim.starts_with("from 60 s on: the disk serves less"), "{}", finding.claim);
     assert!(
-        finding.evidence.iter().any(|words| words == "throughput falls to 10.1 % of what it was"),
+        finding.evidence.iter().any(|message| message == "throughput falls to 10.1 % of what it was"),
         "{finding:?}"
     );
     let memory = found.findings.iter().find(|finding| finding.rule == "memory").unwrap();

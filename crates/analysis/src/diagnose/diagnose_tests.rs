@@ -144,7 +144,7 @@ fn figures_are_shown_as_shares_counts_or_with_two_digits() {
     // Of a figure that was nothing before, no factor is known.
     assert_eq!([2.5, 1_000.0].map(|factor| Unit::Factor.format_value(factor)), ["2.50", "more than 1000"]);
     let holds = |limit: Limit| {
-        let test = FactTest { fact: "client.busy", limit, unit: Unit::Number, words: "{}" };
+        let test = FactTest { fact: "client.busy", limit, unit: Unit::Number, message: "{}" };
         [0.9, 1.0, 1.1].map(|value| test.is_met_by(value))
     };
     assert_eq!(holds(Limit::Above(1.0)), [false, false, true]);

@@ -113,8 +113,8 @@ fn around(rule: &Rule, sides: &BeforeAfter, run: &RunDir) -> Option<DiagnosisFin
     }
 }
 
-fn words(test: &FactTest, value: f64) -> String {
-    test.words.replace("{}", &test.unit.format_value(value))
+fn describe_test(test: &FactTest, value: f64) -> String {
+    test.message.replace("{}", &test.unit.format_value(value))
 }
 
 /// The advice of a rule, as the server's version allows it.
@@ -133,19 +133,19 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<DiagnosisFinding> {
         if !test.is_met_by(value) {
             return None;
         }
-        evidence.push(words(test, value));
+        evidence.push(describe_test(test, value));
     }
     let mut confidence = rule.confidence;
     for test in rule.supports {
         if let Some(value) = facts.get(test.fact).filter(|value| test.is_met_by(*value)) {
-            evidence.push(words(test, value));
+            evidence.push(describe_test(test, value));
             confidence += (1.0 - confidence) * 0.4;
         }
     }
     let mut against = Vec::new();
     for test in rule.against {
         if let Some(value) = facts.get(test.fact).filter(|value| test.is_met_by(*value)) {
-            against.push(words(test, value));
+            against.push(describe_test(test, value));
             confidence *= 0.5;
         }
     }

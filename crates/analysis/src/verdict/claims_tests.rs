@@ -60,8 +60,8 @@ fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
     assert!(words(0.2).contains("throughput, median and tail are not"), "{}", words(0.2));
     let mut kept = Case::usual_case();
     paced(&mut kept);
-    let words = kept.reason_text("neighbours").unwrap();
-    assert!(words.contains(": median and tail are not the target's alone"), "{words}");
+    let message = kept.reason_text("neighbours").unwrap();
+    assert!(message.contains(": median and tail are not the target's alone"), "{message}");
     // Of a host without cores no share is known.
     let mut none = Case::usual_case().with_other_programs(0.2);
     none.phase.hosts[0].cores = Some(0.0);

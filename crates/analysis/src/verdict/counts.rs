@@ -102,10 +102,10 @@ pub(super) fn check_errors(e: &Evidence<'_>) -> CheckFinding {
         .filter(|o| *o != Outcome::Ok && !apart.contains(o))
         .max_by_key(|o| e.totals.ended[*o as usize])?;
     let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
-    let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
+    let message = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
     let beside = if e.observations.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
-        "{} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
+        "{} operations ({:.3} %) failed{beside}, most as {}{message}; percentiles and thresholds count \
          them with at least the time after which they failed",
         Thousands(failed),
         share * 100.0,

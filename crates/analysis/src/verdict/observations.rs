@@ -79,11 +79,11 @@ fn faults(e: &Evidence<'_>) -> CheckFinding {
         count => format!("{} operations failed by them, which are told apart", Thousands(count)),
     };
     (!all.is_empty()).then(|| {
-        let words = format!(
+        let message = format!(
             "the experiment asked for {}{more}: throughput and latencies of the whole phase have them in; {failed}",
             named.join(", ")
         );
-        (Trust::Valid, words)
+        (Trust::Valid, message)
     })
 }
 
@@ -340,13 +340,13 @@ fn monitors(e: &Evidence<'_>) -> CheckFinding {
     }
     let silent = &e.observations.silent;
     (!silent.is_empty()).then(|| {
-        let words = format!(
+        let message = format!(
             "monitors fell silent during the run ({}): what they said is of a part of it; events.jsonl says why",
             silent.join(", ")
         );
         // A server that was killed on purpose says nothing either.
         let asked = e.observations.faults.iter().any(|one| one.fault.ends_with("server") || one.fault.contains("server "));
-        (if asked { Trust::Valid } else { Trust::Suspect }, words)
+        (if asked { Trust::Valid } else { Trust::Suspect }, message)
     })
 }
 

@@ -36,7 +36,7 @@ pub struct ComparedSide {
 impl Group {
     /// Returns the levels in words.
     pub fn key(&self) -> String {
-        words(self.levels.iter())
+        join_levels(self.levels.iter())
     }
 
     /// Runs whose claims can be used, all of them.
@@ -48,11 +48,11 @@ impl Group {
 
     /// Returns the levels without those of some factors.
     pub fn without(&self, factors: &[&str]) -> String {
-        words(self.levels.iter().filter(|(name, _)| !factors.contains(&name.as_str())))
+        join_levels(self.levels.iter().filter(|(name, _)| !factors.contains(&name.as_str())))
     }
 }
 
-fn words<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
+fn join_levels<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
     levels.map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(" ")
 }
 
@@ -148,7 +148,7 @@ fn experiment(path: &Path, side: &mut ComparedSide) -> Result<(), Failure> {
         if let Some((name, value)) = run.point.split_once('=') {
             levels.push((name.to_owned(), value.to_owned()));
         }
-        let name = format!("{} {}", experiment.name, words(levels.iter())).trim().to_owned();
+        let name = format!("{} {}", experiment.name, join_levels(levels.iter())).trim().to_owned();
         side.add(name, levels, &path.join(&run.dir))?;
     }
     Ok(())
@@ -347,8 +347,8 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
             warnings.push(format!("runs of {name} were made in {} different environments", hashes.len()));
         }
         if group.runs.len() == 1 {
-            let words = "says nothing about how much runs differ";
-            warnings.push(format!("one run of {name} {words}"));
+            let message = "says nothing about how much runs differ";
+            warnings.push(format!("one run of {name} {message}"));
         }
     }
     let unit = |group: &Group| group.runs.first().map(|run| run.run.unit_ns);

@@ -124,12 +124,12 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         let steps = found.iter().map(step).collect();
         if points.len() < runs.len() {
             let without = runs.len() - points.len();
-            let words = format!(
+            let message = format!(
                 "{what}: {without} of {} runs have no {}, or an invalid one",
                 runs.len(),
                 args.figure
             );
-            terminal::warn(&words);
+            terminal::warn(&message);
         }
         recorded.extend(
             runs.iter().filter_map(|run| run.summary.as_ref()?.measured_phase()).flat_map(operations),
@@ -138,8 +138,8 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     }
     if shown.iter().all(|line| line.points.is_empty()) {
         let known: Vec<String> = recorded.into_iter().collect();
-        let words = format!("no run has this figure; operations that were recorded: {}", known.join(", "));
-        return Err(Failure::usage(format!("--figure {}: {words}", args.figure)));
+        let message = format!("no run has this figure; operations that were recorded: {}", known.join(", "));
+        return Err(Failure::usage(format!("--figure {}: {message}", args.figure)));
     }
     match args.json {
         true => {

@@ -40,8 +40,8 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
             other.canonicalize().ok().is_some_and(|one| path.canonicalize().ok() == Some(one))
         };
         if args.sides[..at].iter().any(same) {
-            let words = "is compared with itself: the same runs on both sides say nothing about noise";
-            terminal::warn(&format!("{} {words}", path.display()));
+            let message = "is compared with itself: the same runs on both sides say nothing about noise";
+            terminal::warn(&format!("{} {message}", path.display()));
         }
     }
     let pairs = pairs(args, &sides)?;
@@ -160,8 +160,8 @@ fn pairs<'a>(
     }
     let [first, others @ ..] = sides else { return Ok(Vec::new()) };
     if others.is_empty() {
-        let words = "nothing to compare with: give two directories or more, or --by FACTOR";
-        return Err(Failure::usage(format!("{}: {words}", first.name)));
+        let message = "nothing to compare with: give two directories or more, or --by FACTOR";
+        return Err(Failure::usage(format!("{}: {message}", first.name)));
     }
     let mut pairs = Vec::new();
     for other in others {
@@ -179,8 +179,8 @@ fn pairs<'a>(
             let keys =
                 |side: &ComparedSide| side.groups.iter().map(Group::key).collect::<Vec<_>>().join("; ");
             let (one, two) = (keys(first), keys(other));
-            let words = format!("no cell in common: {} has {one}; {} has {two}", first.name, other.name);
-            return Err(Failure::usage(words));
+            let message = format!("no cell in common: {} has {one}; {} has {two}", first.name, other.name);
+            return Err(Failure::usage(message));
         }
     }
     Ok(pairs)

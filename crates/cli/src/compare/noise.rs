@@ -53,8 +53,8 @@ impl Floors {
         let mut renewed: Vec<String> = Vec::new();
         for ((_, first, _), pairing) in pairs.iter().zip(all) {
             let Some(key) = key(first) else {
-                let words = "--noise-floor: the runs do not say in which environment they were made";
-                return Err(Failure::usage(words));
+                let message = "--noise-floor: the runs do not say in which environment they were made";
+                return Err(Failure::usage(message));
             };
             // An old floor is replaced, not widened.
             let floor = floors.entry(key.clone()).or_default();

@@ -90,7 +90,7 @@ pub fn word(result: Match) -> &'static str {
 
 /// A recipe's list against this host.
 pub fn profile(profile: &RecipeProfile, checked: &[Checked]) -> String {
-    let mut out = format!("{}: {}\n\n", profile.name, profile.words);
+    let mut out = format!("{}: {}\n\n", profile.name, profile.message);
     for c in checked {
         let found = c.found.as_deref().unwrap_or("-");
         out.push_str(&format!(

@@ -22,21 +22,21 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     let findings = Findings::of(&plan.cells);
     match args.json {
         true => terminal::out(&conceal_json(&json(&plan, &findings)?)),
-        false => terminal::out(&words(&plan, args.all)),
+        false => terminal::out(&render_plan(&plan, args.all)),
     }
-    findings.missing().iter().for_each(|words| terminal::note(words));
+    findings.missing().iter().for_each(|message| terminal::note(message));
     findings.warn();
     if let Some(folder) = &args.manifests {
         manifests::write(&plan, folder)?;
     }
     match findings.refusal() {
         // A plan for another machine can be looked at all the same.
-        Some(words) => Err(Failure::usage(words)),
+        Some(message) => Err(Failure::usage(message)),
         None => Ok(Exit::Ok),
     }
 }
 
-fn words(plan: &ExperimentPlan, all: bool) -> String {
+fn render_plan(plan: &ExperimentPlan, all: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", plan.name);
     if let Some(description) = &plan.base.description {

@@ -36,7 +36,7 @@ pub fn text(all: &ExplainedParts) -> String {
 fn of_run(run: &OfRun) -> String {
     let mut out = format!("{}\n{}\n", run.title, run.dir);
     out += &headline(run);
-    run.verdict.iter().for_each(|words| out += &format!("  verdict: {words}\n"));
+    run.verdict.iter().for_each(|message| out += &format!("  verdict: {message}\n"));
     out += &run.change.as_ref().map_or(String::new(), of_change);
     if run.findings.is_empty() {
         out += if run.watched {
@@ -77,8 +77,8 @@ fn of_run(run: &OfRun) -> String {
             (None, None) => String::new(),
         };
     }
-    for words in &run.missing {
-        out += &format!("\nnot known: {words}\n");
+    for message in &run.missing {
+        out += &format!("\nnot known: {message}\n");
     }
     out.push('\n');
     out
@@ -144,8 +144,8 @@ fn of_change(change: &ThroughputChange) -> String {
 fn of_finding(finding: &DiagnosisFinding) -> String {
     let mut out =
         format!("  {} ({}, {:.0} %)\n", finding.claim, finding.confidence_word(), finding.confidence * 100.0);
-    finding.evidence.iter().for_each(|words| out += &format!("    + {words}\n"));
-    finding.against.iter().for_each(|words| out += &format!("    - {words}\n"));
+    finding.evidence.iter().for_each(|message| out += &format!("    + {message}\n"));
+    finding.against.iter().for_each(|message| out += &format!("    - {message}\n"));
     out += &format!("    do: {}\n", finding.advice);
     if !finding.command.is_empty() {
         out += &format!("    to settle it: {}\n      {}\n", finding.experiment, quoted(&finding.command));

@@ -61,7 +61,7 @@ fn answer(found: &Rates) -> String {
                 between(fit.interval),
                 fit.utilisation * 100.0
             );
-            found.describe_doubts().iter().for_each(|words| out += &format!("  {words}\n"));
+            found.describe_doubts().iter().for_each(|message| out += &format!("  {message}\n"));
         }
         (None, Some(why)) => out += &format!("  {why}\n"),
         (None, None) => {}

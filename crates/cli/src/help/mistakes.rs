@@ -5,7 +5,7 @@ use dyno_types::suggest;
 use std::num::{ParseFloatError, ParseIntError};
 
 /// Returns the words for a mistake; `None` where clap's own say it.
-pub fn words(error: &clap::Error, names: &[&str]) -> Option<String> {
+pub fn explain_mistake(error: &clap::Error, names: &[&str]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = text(error, ContextKind::InvalidSubcommand)?;
@@ -100,17 +100,17 @@ fn value(error: &clap::Error) -> Option<String> {
 fn unknown(error: &clap::Error) -> Option<String> {
     let typed = text(error, ContextKind::InvalidArg)?;
     if typed == "--dry-run" {
-        let words = "unknown option --dry-run\n`dyno plan FILE` prints what an experiment would do; nothing is touched.";
-        return Some(words.into());
+        let message = "unknown option --dry-run\n`dyno plan FILE` prints what an experiment would do; nothing is touched.";
+        return Some(message.into());
     }
     // Names that other load generators have for it.
     if ["--threshold", "--thresholds", "--assert", "--fail-if"].contains(&typed.as_str()) {
-        let words =
+        let message =
             "`dyno run --require 'p99(read) < 5ms'` sets a threshold; the exit code is 4 if it is missed.";
-        return Some(format!("unknown option {typed}\n{words}"));
+        return Some(format!("unknown option {typed}\n{message}"));
     }
-    if let Some((_, words)) = OF_OTHERS.iter().find(|(names, _)| names.contains(&typed.as_str())) {
-        return Some(format!("unknown option {typed}\n{words}"));
+    if let Some((_, message)) = OF_OTHERS.iter().find(|(names, _)| names.contains(&typed.as_str())) {
+        return Some(format!("unknown option {typed}\n{message}"));
     }
     if !typed.starts_with('-') {
         return Some(format!("{typed:?} is one argument too many\nAdd --help to the command for its form."));

@@ -135,7 +135,7 @@ mod tests {
         for (name, lines) in EXAMPLES {
             assert!(lines.len() >= 3, "{name}");
             for line in *lines {
-                let words = dyno_types::shell::words(line).unwrap();
+                let words = dyno_types::shell::split_words(line).unwrap();
                 let typed = ["dyno", name].into_iter().map(str::to_owned).chain(words);
                 let parsed = command().try_get_matches_from(typed.collect::<Vec<_>>());
                 assert!(parsed.is_ok(), "dyno {name} {line}: {}", parsed.unwrap_err());

@@ -37,11 +37,11 @@ pub(super) fn write(
         let run = assemble(found, said, files, written);
         imported::write(&out.join(&dir), &run).map_err(Failure::of_new_directory)?;
         let trust = serde_json::to_value(run.summary.verdict.trust).unwrap_or(Value::Null);
-        let words = run.summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
+        let message = run.summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
         let measured = run.summary.measured_phase();
         journal.push(json!({
             "at": written, "event": "ended", "cell": at + 1, "repetition": cells[at].1, "point": "", "value": 0.0,
-            "dir": dir, "status": "complete", "words": words, "trust": trust, "passed": true,
+            "dir": dir, "status": "complete", "words": message, "trust": trust, "passed": true,
             "throughput": measured.map(|phase| phase.throughput), "offered": measured.and_then(|phase| phase.offered),
         }));
     }

@@ -192,8 +192,8 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     let source = input(&args.file)?;
     let files = [args.file.clone()];
     if args.throughput.len() > 1 && args.across.is_none() {
-        let words = "several columns of throughput are levels of a factor: --across NAME names it";
-        return Err(Failure::usage(format!("--throughput: {words}")));
+        let message = "several columns of throughput are levels of a factor: --across NAME names it";
+        return Err(Failure::usage(format!("--throughput: {message}")));
     }
     let mut columns = csv::Columns {
         time: args.time.clone(),
@@ -206,8 +206,8 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
     };
     if args.time.is_some() {
         let number = |text: &String| {
-            let words = "with --time the number of users is expected";
-            text.parse::<usize>().map_err(|_| Failure::usage(format!("--users {text}: {words}")))
+            let message = "with --time the number of users is expected";
+            text.parse::<usize>().map_err(|_| Failure::usage(format!("--users {text}: {message}")))
         };
         said.users = args.users.as_ref().map(number).transpose()?;
         let mut found = csv::time_series(&source, &columns).map_err(Failure::usage)?;

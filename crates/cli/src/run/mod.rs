@@ -91,9 +91,9 @@ fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failu
     }
     let presets = dyno_presets::PRESETS.iter().map(|preset| preset.name);
     if let Some(near) = dyno_types::suggest::nearest(text, presets.clone()) {
-        let words = "is no target URI, no experiment and no preset";
+        let message = "is no target URI, no experiment and no preset";
         return Err(Failure::usage(format!(
-            "{text:?} {words}; did you mean {near}? `dyno presets` lists them"
+            "{text:?} {message}; did you mean {near}? `dyno presets` lists them"
         )));
     }
     // A group of presets with another name in it: no target looks like that.
@@ -201,8 +201,8 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
             )));
         }
         if args.repeat.is_some() {
-            let words = format!("--repeat: {name} says it itself: use --set repetitions=N");
-            return Err(Failure::usage(words));
+            let message = format!("--repeat: {name} says it itself: use --set repetitions=N");
+            return Err(Failure::usage(message));
         }
         return experiment::run(args, name, place);
     }
@@ -212,9 +212,9 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         ));
     }
     if let Some(rate) = &args.require_rate {
-        let words =
+        let message =
             format!("--require-rate {rate}: goes with an experiment; use --require 'throughput > {rate}'");
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     }
     if let Some(set) = args.sets.first() {
         return Err(Failure::usage(format!("--set {set}: goes with an experiment, a .yaml file")));

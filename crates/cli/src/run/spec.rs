@@ -265,8 +265,8 @@ fn refuse_experiment(path: &str) -> Result<(), Failure> {
     let run = format!("an experiment is run by its name alone: dyno run {path}");
     let Ok(text) = bounded::text_file(path, TEXT_BYTES) else {
         let missing = !std::path::Path::new(path).exists();
-        let words = format!("{path}: no such file; {run}");
-        return if missing { Err(usage("--workload", words)) } else { Ok(()) };
+        let message = format!("{path}: no such file; {run}");
+        return if missing { Err(usage("--workload", message)) } else { Ok(()) };
     };
     let has =
         |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));

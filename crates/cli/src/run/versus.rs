@@ -44,8 +44,8 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         return Err(Failure::usage("--versus: expected a target before it: dyno run A --versus B"));
     };
     if args.password_from == Some(PasswordFrom::Prompt) {
-        let words = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
-        return Err(Failure::usage(words));
+        let message = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
+        return Err(Failure::usage(message));
     }
     let first: u64 = match args.spec.tree.find_path("seed") {
         Some(seed) => seed.read().map_err(Failure::usage)?,
@@ -59,9 +59,9 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let program = std::env::current_exe()?;
     let quiet = args.quiet || args.json;
-    let say = |words: &str| {
+    let say = |message: &str| {
         if !quiet {
-            terminal::note(words);
+            terminal::note(message);
         }
     };
     let targets = [target, other];
@@ -151,13 +151,13 @@ fn interrupt(turn: &Child) -> std::io::Result<()> {
 
 /// A turn that came to no result ends the whole, in its own words and with its own code.
 fn failed(code: Option<i32>, side: &str, said: &str) -> Failure {
-    let words = said.trim_start_matches("error: ");
-    let words = format!("{side}: {words}");
+    let message = said.trim_start_matches("error: ");
+    let message = format!("{side}: {message}");
     match code {
-        Some(2) => Failure::usage(words),
-        Some(3) => Failure::unreachable(words),
+        Some(2) => Failure::usage(message),
+        Some(3) => Failure::unreachable(message),
         Some(130) | None => Failure::Interrupted,
-        _ => Failure::internal(words),
+        _ => Failure::internal(message),
     }
 }
 
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn a_turn_has_the_words_of_the_whole_but_its_own_target_and_directory() {
-        let of = |words: &str| {
-            let all: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let of = |text: &str| {
+            let all: Vec<String> = text.split(' ').map(str::to_owned).collect();
             let seed = ["--seed".to_owned(), "7".to_owned()];
             words_of_a_turn(&all, "redis://b", Path::new("x/b/01"), &seed).join(" ")
         };

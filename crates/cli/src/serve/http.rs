@@ -211,8 +211,8 @@ fn send(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Resu
 /// A request, or why there is none: with an answer, or a client that has gone.
 type RequestResult = Result<Request, Option<Response>>;
 
-fn refused(status: u16, words: &str) -> RequestResult {
-    Err(Some(Response::words(status, words)))
+fn refused(status: u16, message: &str) -> RequestResult {
+    Err(Some(Response::words(status, message)))
 }
 
 fn request(stream: &TcpStream) -> io::Result<RequestResult> {

@@ -140,7 +140,7 @@ pub fn listed(path: &Path) -> Listed {
     let read = if is_experiment { experiment(path, &mut entry) } else { run(path, &mut entry) };
     if let Err(error) = read {
         entry.state = "unreadable".into();
-        entry.words = error.to_string();
+        entry.message = error.to_string();
     }
     entry
 }
@@ -154,7 +154,7 @@ pub fn entry(directory: &ServedDirectory, path: &Path, kind: ListedKind) -> Opti
     };
     if let Err(error) = read {
         entry.state = "unreadable".into();
-        entry.words = error.to_string();
+        entry.message = error.to_string();
     }
     Some(entry)
 }

@@ -75,7 +75,7 @@ struct Site {
 }
 
 fn token_of(path: &Path) -> Result<String, Failure> {
-    let named = |words: String| Failure::usage(format!("--token-file {}: {words}", path.display()));
+    let named = |message: String| Failure::usage(format!("--token-file {}: {message}", path.display()));
     let text = bounded::text_file(path, SECRET_BYTES).map_err(|error| named(error.to_string()))?;
     let token = text.trim();
     let plain = token.chars().all(|c| c.is_ascii_graphic());
@@ -92,7 +92,7 @@ fn token_of(path: &Path) -> Result<String, Failure> {
 
 /// Returns the addresses to listen on, and the host as it was written.
 fn addresses(listen: &str) -> Result<(SocketAddr, String), Failure> {
-    let bad = |words: &str| Failure::usage(format!("--listen {listen}: {words}"));
+    let bad = |message: &str| Failure::usage(format!("--listen {listen}: {message}"));
     let (host, _) = listen.rsplit_once(':').ok_or_else(|| bad("expected HOST:PORT"))?;
     let mut found = listen.to_socket_addrs().map_err(|error| bad(&error.to_string()))?;
     let address = found.next().ok_or_else(|| bad("the name has no address"))?;
@@ -110,14 +110,14 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     };
     let (address, host) = addresses(&args.listen)?;
     if !address.ip().is_loopback() && token.is_none() {
-        let words = "others can reach this address: it wants --token-file FILE or --allow-write";
-        return Err(Failure::usage(format!("--listen {}: {words}", args.listen)));
+        let message = "others can reach this address: it wants --token-file FILE or --allow-write";
+        return Err(Failure::usage(format!("--listen {}: {message}", args.listen)));
     }
     let mut names = args.name.clone();
     if host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
         if names.is_empty() {
-            let words = "every address of this host: name those that browsers use, with --name";
-            return Err(Failure::usage(format!("--listen {}: {words}", args.listen)));
+            let message = "every address of this host: name those that browsers use, with --name";
+            return Err(Failure::usage(format!("--listen {}: {message}", args.listen)));
         }
     } else {
         names.push(host);
@@ -250,8 +250,8 @@ fn missing() -> Response {
     Response::html(404, message_page("Not here", "There is no such run, experiment or page."))
 }
 
-fn failed(status: u16, words: &str) -> Response {
-    Response::html(status, message_page("This page cannot be made", words))
+fn failed(status: u16, message: &str) -> Response {
+    Response::html(status, message_page("This page cannot be made", message))
 }
 
 /// Reasons for which a page is not there.

@@ -225,8 +225,8 @@ fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, 
     }
     // Workers notice that their controller is gone.
     let gone = |pid: &u32| {
-        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        !words.contains("worker")
+        let message = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !message.contains("worker")
     };
     while !workers.iter().all(gone) {
         assert!(Instant::now() < end + PATIENCE, "{name}: a worker is left");

@@ -292,12 +292,12 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
     drop(busy);
     let said = stderr(&output);
     let own_words = match fault {
-        Fault::Limit(_, words) => Some(words),
+        Fault::Limit(_, message) => Some(message),
         Fault::Full(_) => Some("No space left on device"),
         _ => None,
     };
-    if let Some(words) = own_words {
-        return Some((said.contains(words), said.lines().last().unwrap_or_default().to_owned()));
+    if let Some(message) = own_words {
+        return Some((said.contains(message), said.lines().last().unwrap_or_default().to_owned()));
     }
     if output.status.code() == Some(3) {
         return Some((side == Side::Server, "target unreachable".into()));
@@ -345,16 +345,16 @@ fn the_one_with_the_fault_is_named() {
         };
         let (mut right, mut named, mut tries) = (0, Vec::new(), 0);
         for load in loads {
-            let Some((is_right, words)) = tried(side, fault, LOADS[load]) else {
+            let Some((is_right, message)) = tried(side, fault, LOADS[load]) else {
                 skip_because(&format!("{side:?}, {name}"), "no redis-server, or the kernel does not let us");
                 break;
             };
             (right, tries) = (right + usize::from(is_right), tries + 1);
             if !is_right {
-                wrong.push(format!("{side:?}, {name}, {:?}: {words}", LOADS[load]));
+                wrong.push(format!("{side:?}, {name}, {:?}: {message}", LOADS[load]));
             }
-            if !named.contains(&words) {
-                named.push(words);
+            if !named.contains(&message) {
+                named.push(message);
             }
         }
         if named.is_empty() {

@@ -59,8 +59,8 @@ fn runs_are_listed_opened_and_compared_in_a_browser() {
     // Words that only one row has.
     let typed = "(w => { const e = document.getElementById('filter'); e.value = w; \
         e.dispatchEvent(new Event('input')); return [...document.querySelectorAll('tbody tr')].filter(r => !r.hidden).length; })";
-    for (words, rows) in [("sqlite RUN", 1), ("nothing has this", 0), ("", 3)] {
-        assert_eq!(browser.value(&format!("{typed}({words:?})")), rows, "{words}");
+    for (message, rows) in [("sqlite RUN", 1), ("nothing has this", 0), ("", 3)] {
+        assert_eq!(browser.value(&format!("{typed}({message:?})")), rows, "{message}");
     }
     // A report, of a directory whose name would be markup.
     browser

@@ -29,9 +29,9 @@ const CONFIG: &str = "{
 }
 ";
 
-fn bexhoma(dyno: &Dyno, words: &str) -> Output {
+fn bexhoma(dyno: &Dyno, text: &str) -> Output {
     let mut all = vec!["bexhoma"];
-    all.extend(words.split_whitespace());
+    all.extend(text.split_whitespace());
     dyno.run(&all)
 }
 
@@ -74,13 +74,13 @@ fn metrics_price_and_delay() {
         let cpu: f64 = figure(&summary, component, "CPU [CPUs]").parse().unwrap();
         assert!(cpu > 0.0 && cpu < 4.0, "{component}: {summary}");
     }
-    for words in [
+    for message in [
         "cluster.config:16:52: dockers.Redis.colour: is not known",
         "note: dockers.Redis.loadData: without effect",
         "note: dockers.Redis.logfile: without effect",
         "note: dockers.Redis.monitor: nothing is discovered",
     ] {
-        assert!(said.contains(words), "no {words:?} in {said}");
+        assert!(said.contains(message), "no {message:?} in {said}");
     }
     let code = fs::read_dir(dyno.path("results")).unwrap().next().unwrap().unwrap().path();
     let page = fs::read_to_string(code.join("report.html")).unwrap();
@@ -118,6 +118,6 @@ fn contexts_are_those_of_the_file() {
     fs::write(dyno.path("cluster.config"), "{'dockers': {'Redis': open('/etc/passwd')}}").unwrap();
     let evaluated = dry("--local");
     assert_exit(&evaluated, &[2]);
-    let words = "cluster.config:1:23: \"open\": only literals are read; names and calls are not evaluated";
-    assert!(stderr(&evaluated).contains(words), "{}", stderr(&evaluated));
+    let message = "cluster.config:1:23: \"open\": only literals are read; names and calls are not evaluated";
+    assert!(stderr(&evaluated).contains(message), "{}", stderr(&evaluated));
 }

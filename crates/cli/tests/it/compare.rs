@@ -178,7 +178,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     let dyno = Dyno::new();
     runs(&dyno, "a", 100, 1..3);
     std::fs::create_dir(dyno.path("empty")).unwrap();
-    for (arguments, words) in [
+    for (arguments, message) in [
         (vec!["compare", "a"], "nothing to compare with"),
         (vec!["compare", "a", "missing"], "missing"),
         (vec!["compare", "a", "empty"], "no run with a result"),
@@ -187,7 +187,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
     ] {
         let refused = dyno.run(&arguments);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{arguments:?}: {}", stderr(&refused));
     }
     // A run that was cut off has no summary: it is left out, and said so.
     std::fs::remove_file(dyno.path("a/001/summary.json")).unwrap();
@@ -219,14 +219,14 @@ fn one_damaged_run_does_not_take_the_others_with_it() {
     ] {
         let made = dyno.run(&arguments);
         assert_exit(&made, &[0]);
-        let words = stderr(&made);
+        let output = stderr(&made);
         assert!(
-            words.contains("summary.json:") && words.contains("were computed from what was recorded"),
-            "{words}"
+            output.contains("summary.json:") && output.contains("were computed from what was recorded"),
+            "{output}"
         );
         assert!(
-            words.contains("cell0002-rep02 is left out") && words.contains("run.json:1: is no JSON"),
-            "{words}"
+            output.contains("cell0002-rep02 is left out") && output.contains("run.json:1: is no JSON"),
+            "{output}"
         );
     }
     let explained = dyno.run(&["explain", one, "--json"]);
@@ -257,8 +257,8 @@ fn a_comparison_is_also_a_page_markdown_and_json() {
     );
     let verdict = page.find("WORSE").unwrap();
     assert!(verdict < page.find("<section").unwrap(), "the verdict comes first");
-    for words in ["quantile by quantile", "noise floor", "Settings that differ", "every run", "p99.5"] {
-        assert!(page.contains(words), "{words}");
+    for message in ["quantile by quantile", "noise floor", "Settings that differ", "every run", "p99.5"] {
+        assert!(page.contains(message), "{message}");
     }
     assert!(
         page.contains("<a href=\"./a/001/report.html\">001</a>, <a href=\"./a/002/report.html\">002</a>"),

@@ -225,9 +225,9 @@ impl Told {
     fn judge(&mut self, name: &str, text: &str, says: &[&str], never: &[&str]) {
         self.count += 1;
         let missing =
-            says.iter().filter(|words| !text.contains(**words)).map(|words| format!("no {words:?}"));
+            says.iter().filter(|message| !text.contains(**message)).map(|message| format!("no {message:?}"));
         let false_ones =
-            never.iter().filter(|words| text.contains(**words)).map(|words| format!("{words:?}"));
+            never.iter().filter(|message| text.contains(**message)).map(|message| format!("{message:?}"));
         let all: Vec<String> = missing.chain(false_ones).collect();
         if !all.is_empty() {
             self.wrong.push(format!("{name}: {}\n{text}", all.join(", ")));

@@ -109,7 +109,7 @@ fn a_run_is_told_in_the_words_of_others() {
     assert!(kpis.contains("*Sum of [run phase] Throughput(ops/sec): 5000"), "{kpis}");
     let log = stdout(&dyno.run(&["export", "r", "--format", "bexhoma"]));
     assert!(log.contains("YCSB_THREADCOUNT 4\n") && log.contains("[READ], Return=OK, "), "{log}");
-    for (arguments, words) in [
+    for (arguments, message) in [
         (vec!["export", "r", "--format", "sysbench"], "counts transactions"),
         (vec!["export", "r", "--format", "pocdriver"], "this run has READ, UPDATE"),
         (vec!["export", "r", "--format", "xlsx"], "--out FILE"),
@@ -121,7 +121,7 @@ fn a_run_is_told_in_the_words_of_others() {
     ] {
         let refused = dyno.run(&arguments);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{arguments:?}: {}", stderr(&refused));
     }
 }
 

@@ -25,7 +25,7 @@ fn links_and_pipes_are_left_alone_and_files_are_replaced() {
     let args = ["run", "sim:?service=100us", "-u", "2", "--ops", "20000", "--out", "run", "-q"];
     dyno.assert_ran(&dyno.run(&args));
     std::fs::write(dyno.path("theirs"), "theirs").unwrap();
-    for (at, (words, file)) in COMMANDS.into_iter().enumerate() {
+    for (at, (message, file)) in COMMANDS.into_iter().enumerate() {
         for (kind, accepted) in [("link", &[1, 2][..]), ("pipe", &[1, 2]), ("file", &[0])] {
             let out = format!("out-{at}-{kind}");
             let place = match file {
@@ -40,14 +40,14 @@ fn links_and_pipes_are_left_alone_and_files_are_replaced() {
                 "pipe" => rustix::fs::mkfifoat(rustix::fs::CWD, &place, rustix::fs::Mode::RWXU).unwrap(),
                 _ => std::fs::write(&place, "before").unwrap(),
             }
-            let ended = dyno.run(&words.replace("OUT", &out).split(' ').collect::<Vec<_>>());
+            let ended = dyno.run(&message.replace("OUT", &out).split(' ').collect::<Vec<_>>());
             let code = ended.status.code().unwrap_or(-1);
-            assert!(accepted.contains(&code), "{words}, {kind}: {code}: {}", stderr(&ended));
+            assert!(accepted.contains(&code), "{message}, {kind}: {code}: {}", stderr(&ended));
             match kind {
-                "file" => assert_ne!(std::fs::read(&place).unwrap(), b"before", "{words}"),
+                "file" => assert_ne!(std::fs::read(&place).unwrap(), b"before", "{message}"),
                 _ => {
                     let name = place.file_name().unwrap().to_string_lossy();
-                    assert!(stderr(&ended).contains(&*name), "{words}, {kind}: {}", stderr(&ended));
+                    assert!(stderr(&ended).contains(&*name), "{message}, {kind}: {}", stderr(&ended));
                 }
             }
         }

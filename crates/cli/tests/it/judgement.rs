@@ -24,7 +24,7 @@ fn text_of<'a>(reasons: &'a [(String, String, String)], check: &str) -> &'a str 
 #[test]
 fn a_stall_is_named_with_its_time_wherever_it_is() {
     let dyno = Dyno::new();
-    for (out, stall, length, words) in [
+    for (out, stall, length, message) in [
         ("default", "4s@4s", "10s", "4 to 8 s"),
         ("short", "2s@1s", "5s", "1 to 3 s"),
         ("early", "5s@8s", "60s", "8 to 13 s"),
@@ -35,7 +35,7 @@ fn a_stall_is_named_with_its_time_wherever_it_is() {
         let target = format!("sim:?service=1ms&stall={stall}");
         let load = ["--users", "1", "--duration", length, "--warmup", "0s"];
         let reasons = judged(&dyno, out, &[&[target.as_str()], &load[..]].concat());
-        assert!(text_of(&reasons, "gone").contains(words), "{out}: {reasons:?}");
+        assert!(text_of(&reasons, "gone").contains(message), "{out}: {reasons:?}");
         let told = stdout(&dyno.run(&["explain", out]));
         assert!(!told.contains("±"), "a mean over a stall has no interval: {told}");
     }
@@ -45,7 +45,7 @@ fn a_stall_is_named_with_its_time_wherever_it_is() {
 #[test]
 fn a_server_without_answers_is_told_in_any_load() {
     let dyno = Dyno::new();
-    for (out, load, trust, words) in [
+    for (out, load, trust, message) in [
         ("closed", &["--users", "8"][..], "invalid", "for 8 of 15 s measured (4 to 12 s)"),
         ("open", &["--rate", "200"], "invalid", "for 8 of 15 s measured (4 to 12 s)"),
         ("varied", &["--rate", "ramp:100-300:15s"], "invalid", "for 8 of 15 s measured (4 to 12 s)"),
@@ -55,7 +55,7 @@ fn a_server_without_answers_is_told_in_any_load() {
         let reasons = judged(&dyno, out, &[&common, load, &bound[..]].concat());
         let found =
             reasons.iter().find(|(_, check, _)| check == "gone").unwrap_or_else(|| panic!("{reasons:?}"));
-        assert!(found.0 == trust && found.2.contains(words), "{out}: {found:?}");
+        assert!(found.0 == trust && found.2.contains(message), "{out}: {found:?}");
         let silences = dyno.summary(out)["phases"].as_array().unwrap().last().unwrap()["silences"].clone();
         let length_s = silences[0]["length_s"].as_f64().unwrap();
         // A user waits within a hundredth of a second.
@@ -93,8 +93,8 @@ fn a_queue_that_grows_is_an_overload_and_a_full_server_is_none() {
         judged(&dyno, out, &words)
     };
     let over = at("over", "1008");
-    let words = text_of(&over, "overload");
-    assert!(words.contains("the queue grows") && words.contains("backlog"), "{words}");
+    let message = text_of(&over, "overload");
+    assert!(message.contains("the queue grows") && message.contains("backlog"), "{message}");
     let near = at("near", "900");
     assert!(near.iter().all(|(_, check, _)| check != "overload"), "{near:?}");
     // What a caller waits comes first; the server's own part is an eighth of it or less.
@@ -201,8 +201,8 @@ fn a_real_server_that_sleeps_is_said_to_have_stood_still() {
     drop(sleeper.join().unwrap());
     let told = |check: &str| reasons.iter().any(|(trust, name, _)| trust != "valid" && name == check);
     assert!(told("stalls") || told("gone"), "{reasons:?}");
-    let words = stdout(&dyno.run(&["explain", "sleeps"]));
-    assert!(words.contains("below half of the median for") && !words.contains("±"), "{words}");
+    let output = stdout(&dyno.run(&["explain", "sleeps"]));
+    assert!(output.contains("below half of the median for") && !output.contains("±"), "{output}");
 }
 
 #[test]
@@ -255,8 +255,8 @@ fn programs_that_take_the_processor_are_named() {
         one.kill().unwrap();
         one.wait().unwrap();
     }
-    let words = text_of(&reasons, "neighbours");
-    assert!(words.contains("other programs took") && words.contains(" cores"), "{words}");
+    let message = text_of(&reasons, "neighbours");
+    assert!(message.contains("other programs took") && message.contains(" cores"), "{message}");
     let others =
         dyno.summary("noisy")["phases"].as_array().unwrap().last().unwrap()["monitor"]["others"].clone();
     assert!(others["cpu_cores"].as_f64().unwrap() > 0.04, "{others}");
@@ -316,7 +316,7 @@ fn several_dips_are_told_with_their_edges() {
     ] {
         let reasons = dips(&dyno, out, length, &parts);
         let text = text_of(&reasons, "level");
-        assert!(words.iter().all(|words| text.contains(words)), "{out}: {text}");
+        assert!(words.iter().all(|message| text.contains(message)), "{out}: {text}");
         // The verdict and its explanation are one judge's.
         let told: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", out, "--json"]))).unwrap();
         let segments = told["runs"][0]["stability"]["segments"].as_array().unwrap();
@@ -356,8 +356,8 @@ fn a_steady_run_is_called_steady_and_one_too_short_is_not() {
         told.contains("throughput: whether it is steady cannot be told") && !told.contains("one level"),
         "{told}"
     );
-    let (_, _, words) = reasons.iter().find(|(_, check, _)| check == "steadiness").unwrap();
-    assert!(words.contains("cannot be told") && words.contains("run longer"), "{words}");
+    let (_, _, message) = reasons.iter().find(|(_, check, _)| check == "steadiness").unwrap();
+    assert!(message.contains("cannot be told") && message.contains("run longer"), "{message}");
 }
 
 #[test]

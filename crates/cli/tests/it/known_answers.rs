@@ -53,9 +53,9 @@ fn throughput(summary: &Value) -> f64 {
     summary["phases"].as_array().unwrap().last().unwrap()["throughput"].as_f64().unwrap()
 }
 
-fn told(reasons: &[(String, String)], check: &str, words: &str) -> Wrong {
-    let found = reasons.iter().any(|(name, text)| name == check && text.contains(words));
-    (!found).then(|| format!("{check} with {words:?} is missing: {reasons:?}"))
+fn told(reasons: &[(String, String)], check: &str, message: &str) -> Wrong {
+    let found = reasons.iter().any(|(name, text)| name == check && text.contains(message));
+    (!found).then(|| format!("{check} with {message:?} is missing: {reasons:?}"))
 }
 
 /// Users who always wait: one a service time is done, and nothing is wrong.
@@ -114,7 +114,7 @@ fn dips(drawn: &mut Drawn) -> Wrong {
     let target = drawn.target(1_000.0, &stalls);
     let (_, _, reasons) = drawn.run(&target, "--users 8", at + 10);
     let words = parts.iter().map(|(from, to)| format!("from {from} to {to} s"));
-    words.filter_map(|words| told(&reasons, "level", &words)).next()
+    words.filter_map(|message| told(&reasons, "level", &message)).next()
 }
 
 /// Service times that grow, at a rate that is kept all the same.

@@ -190,8 +190,8 @@ fn a_member_that_cannot_be_reached_is_said_and_the_others_are_measured() {
             serde_json::from_str(&std::fs::read_to_string(dyno.path("d/run.json")).unwrap()).unwrap();
         let down = run["facts"]["members_down"].as_str().unwrap();
         assert!(down.starts_with(NOWHERE), "{down}");
-        let words = "members or routers that do not answer are left out until they do: nowhere.invalid";
-        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        let message = "members or routers that do not answer are left out until they do: nowhere.invalid";
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
 }
 
@@ -345,9 +345,9 @@ fn one_host_is_spoken_to_alone_unless_its_set_is_named() {
     let hosts = set.names.get().unwrap().clone();
     let refused = Dyno::new().run(&["run", &format!("mongodb://{}/t", hosts[1]), "--no-out", "-n", "10"]);
     assert_exit(&refused, &[2]);
-    let words = stderr(&refused);
+    let output = stderr(&refused);
     for part in ["a secondary", "replicaSet=rs0", "directConnection"] {
-        assert!(words.contains(part), "{part}: {words}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     let measured = run(&format!("mongodb://{}/t", hosts[1]), &[READS, &["--ops", "100", "--users", "1"]]);
     assert_eq!((outcome(&measured, "ok"), set.answered(1, "find")), (100, 100), "{measured}");

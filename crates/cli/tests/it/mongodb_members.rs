@@ -252,10 +252,10 @@ fn members_with_the_tags_are_read_from() {
     drop(state);
     // No member has these tags: nothing is sent, and dyno says why.
     let before: u64 = tagged.state.lock().unwrap().done.iter().sum();
-    let (measured, words) =
+    let (measured, message) =
         tagged.run("readPreference=secondary&readPreferenceTags=dc:tokyo", "read", &["--ops", "5"]);
     assert_eq!(outcome(&measured, "unreachable"), 5, "{measured}");
-    assert!(words.contains("no member of the replica set may be read from"), "{words}");
+    assert!(message.contains("no member of the replica set may be read from"), "{message}");
     assert_eq!(tagged.state.lock().unwrap().done.iter().sum::<u64>(), before);
 }
 
@@ -297,13 +297,13 @@ fn a_replica_set_that_was_asked_for_must_be_there() {
         })
     });
     let member = set(three(), |_| {}).names[1].clone();
-    for (host, words) in [(alone, "is a single server"), (member, "belongs to replica set \"rs0\"")] {
+    for (host, message) in [(alone, "is a single server"), (member, "belongs to replica set \"rs0\"")] {
         for more in ["", "&directConnection=true"] {
             let refused =
                 Dyno::new().run(&["run", &format!("mongodb://{host}/t?replicaSet=other{more}"), "--no-out"]);
             assert_exit(&refused, &[3]);
             assert!(
-                stderr(&refused).contains(words) && stderr(&refused).contains("replicaSet=other"),
+                stderr(&refused).contains(message) && stderr(&refused).contains("replicaSet=other"),
                 "{}",
                 stderr(&refused)
             );

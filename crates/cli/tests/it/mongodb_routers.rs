@@ -68,14 +68,14 @@ fn a_router_that_is_down_is_left_out_and_named() {
         dyno.assert_ran(&output);
         let summary = dyno.summary("d");
         assert_eq!(outcome(phase(&summary, "measure"), "ok"), 300, "{summary}");
-        let words = format!("{down}: connection refused");
+        let message = format!("{down}: connection refused");
         let reasons = summary["verdict"]["reasons"].as_array().unwrap();
         let reason = reasons.iter().find(|reason| reason["check"] == "target").expect("a reason");
-        assert!(reason["text"].as_str().unwrap().contains(&words), "{reason}");
-        assert!(json(&dyno, "run.json")["facts"]["routers_down"].as_str().unwrap().contains(&words));
+        assert!(reason["text"].as_str().unwrap().contains(&message), "{reason}");
+        assert!(json(&dyno, "run.json")["facts"]["routers_down"].as_str().unwrap().contains(&message));
         let events = std::fs::read_to_string(dyno.path("d/events.jsonl")).unwrap();
-        assert!(events.contains(&format!("routers that do not answer: {words}")), "{events}");
-        assert!(stderr(&output).contains(&words), "{}", stderr(&output));
+        assert!(events.contains(&format!("routers that do not answer: {message}")), "{events}");
+        assert!(stderr(&output).contains(&message), "{}", stderr(&output));
     }
     assert_eq!(router.found(), 600);
     // A name that leads nowhere is a router that is down, too.

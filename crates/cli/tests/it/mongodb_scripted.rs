@@ -372,6 +372,6 @@ fn a_servers_errors_are_outcomes_and_none_is_lost() {
     let counts = ["ok", "server_error", "forbidden", "busy"].map(|name| outcome(measured, name));
     assert_eq!(counts, [100, 200, 100, 100], "{measured}");
     assert_eq!(arrivals(measured), 500);
-    let words = measured["errors"].to_string();
-    assert!(words.contains("not authorized") && words.contains("WriteConflict"), "{words}");
+    let message = measured["errors"].to_string();
+    assert!(message.contains("not authorized") && message.contains("WriteConflict"), "{message}");
 }

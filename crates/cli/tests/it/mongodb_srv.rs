@@ -108,7 +108,7 @@ fn the_load_goes_to_the_hosts_of_the_records() {
 
 #[test]
 fn records_that_lead_elsewhere_or_say_too_much_are_refused() {
-    for (host, ports, text, words) in [
+    for (host, ports, text, message) in [
         ("127.0.0.2", vec![1], "", "not within .0.0.1"),
         (HOST, Vec::new(), "", "no SRV records"),
         (HOST, vec![1], "tls=false", "only authSource"),
@@ -116,7 +116,7 @@ fn records_that_lead_elsewhere_or_say_too_much_are_refused() {
     ] {
         let (_, output) = run(&dns(host, ports, text), "mongodb+srv://cluster.0.0.1/t?tls=false");
         assert_exit(&output, &[3]);
-        assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{message}: {}", stderr(&output));
     }
     let (_, output) = run("nobody", "mongodb+srv://cluster.0.0.1/t");
     assert_exit(&output, &[2]);

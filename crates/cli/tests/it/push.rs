@@ -111,8 +111,8 @@ fn a_token_is_sent_and_never_shown() {
     assert!(head.starts_with("POST /api/v1/write HTTP/1.1\r\n"), "{head}");
     assert!(head.to_lowercase().contains("authorization: bearer hidden-word-of-this-test\r\n"), "{head}");
     let said = stderr(&run);
-    let words = format!("--remote-write {url}/api/v1/write: answered 401 Unauthorized: no user");
-    assert_eq!(said.matches(&format!("{words}; the run goes on")).count(), 1, "told once: {said}");
+    let message = format!("--remote-write {url}/api/v1/write: answered 401 Unauthorized: no user");
+    assert_eq!(said.matches(&format!("{message}; the run goes on")).count(), 1, "told once: {said}");
     let lost = said.lines().find(|line| line.contains("pushes were lost; first: answered 401")).unwrap();
     let words: Vec<&str> = lost.split(' ').collect();
     let of = words.iter().position(|word| *word == "of").unwrap();
@@ -188,7 +188,7 @@ fn an_experiment_says_which_run_it_is() {
 fn what_cannot_be_meant_is_refused_before_the_run() {
     let dyno = Dyno::new();
     std::fs::write(dyno.path("bad"), "a: b\nword-without-a-name\n").unwrap();
-    for (args, words) in [
+    for (args, message) in [
         (&["--otlp", "127.0.0.1:4318"][..], "--otlp 127.0.0.1:4318: expected http://HOST:PORT/PATH"),
         (&["--remote-write", "http://me:pw@h"], "--remote-write http://me:***@h: has a login"),
         (&["--push-interval", "2s"], "--push-interval 2s: goes with --remote-write or --otlp"),
@@ -203,7 +203,7 @@ fn what_cannot_be_meant_is_refused_before_the_run() {
     ] {
         let run = dyno.run(&[&NULL[..], &["--out", "r"], args].concat());
         assert_exit(&run, &[2]);
-        assert!(stderr(&run).contains(words), "{words}: {}", stderr(&run));
+        assert!(stderr(&run).contains(message), "{message}: {}", stderr(&run));
         assert!(!stderr(&run).contains("word-without-a-name") && !dyno.path("r").exists());
     }
 }

@@ -62,14 +62,14 @@ fn what_is_left_of_a_directory_is_reported_on() {
     for format in ["text", "html", "md", "json"] {
         let done = dyno.run(&["report", "d", "--format", format]);
         dyno.assert_ran(&done);
-        let words = if format == "json" { "\"running\"" } else { "INCOMPLETE" };
-        assert!(stdout(&done).contains(words), "{format}: {}", stdout(&done));
+        let message = if format == "json" { "\"running\"" } else { "INCOMPLETE" };
+        assert!(stdout(&done).contains(message), "{format}: {}", stdout(&done));
     }
     let page = stdout(&dyno.run(&["report", "d", "--format", "html"]));
-    for words in
+    for message in
         ["there is no summary", "environment.json", "events.jsonl", "what monitors saw could not be read"]
     {
-        assert!(page.contains(words), "{words}");
+        assert!(page.contains(message), "{message}");
     }
     // Without run.json it is no run directory.
     std::fs::remove_file(dyno.path("d/run.json")).unwrap();
@@ -120,8 +120,8 @@ fn a_report_hands_over_to_the_exports_under_the_same_names() {
     // There is no .ods; what there is instead stands in the error.
     let refused = dyno.run(&["report", "d", "--format", "ods"]);
     assert_exit(&refused, &[2]);
-    let words = dyno_testkit::stderr(&refused);
-    assert!(words.contains("xlsx") && words.contains("parquet") && words.contains("html"), "{words}");
+    let message = dyno_testkit::stderr(&refused);
+    assert!(message.contains("xlsx") && message.contains("parquet") && message.contains("html"), "{message}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn the_bar_of_a_page_has_verdict_thresholds_and_workload() {
     dyno.run(&args);
     let page = std::fs::read_to_string(dyno.path("d/report.html")).expect("report.html");
     let bar = page.split("<div class=\"bar\"").nth(1).and_then(|rest| rest.split("</div>").next()).unwrap();
-    for words in ["FAIL 1 of 2", "2 users", "href=\"#time\"", "class=\"trust "] {
-        assert!(bar.contains(words), "{words}: {bar}");
+    for message in ["FAIL 1 of 2", "2 users", "href=\"#time\"", "class=\"trust "] {
+        assert!(bar.contains(message), "{message}: {bar}");
     }
     let result = |word: &str, class: &str| format!("<strong class=\"{class}\">{word}</strong>");
     assert!(page.contains(&result("PASS", "valid")) && page.contains(&result("FAIL", "invalid")), "{page}");

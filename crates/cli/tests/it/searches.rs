@@ -44,8 +44,8 @@ fn a_tuning_finds_the_best_values_of_variables() {
     let word = |name: &str| point.split(' ').find_map(|word| word.strip_prefix(name)).unwrap();
     let expected = format!("sim:?service={}us&capacity={}", word("s="), word("c="));
     assert_eq!(target["value"], expected.as_str(), "{point}");
-    let words = stdout(&done);
-    assert!(words.contains(&format!("{point} gains")) && words.contains("variables.s: "), "{words}");
+    let output = stdout(&done);
+    assert!(output.contains(&format!("{point} gains")) && output.contains("variables.s: "), "{output}");
     // The conclusion is in the directory, not on the terminal alone; and a search is not so many of so many runs.
     for file in ["summary.md", "report.html"] {
         let text = std::fs::read_to_string(dyno.path(&format!("t/{file}"))).unwrap();
@@ -124,10 +124,10 @@ fn a_wrong_objective_is_told_at_its_place() {
     std::fs::write(dyno.path("bs.yaml"), text).unwrap();
     let refused = dyno.run(&["plan", "bs.yaml"]);
     assert_exit(&refused, &[2]);
-    let words = stderr(&refused);
+    let output = stderr(&refused);
     assert!(
-        words.contains("bs.yaml:4:17: strategy.highest_rate.objectives: ") && !words.contains("require"),
-        "{words}"
+        output.contains("bs.yaml:4:17: strategy.highest_rate.objectives: ") && !output.contains("require"),
+        "{output}"
     );
 }
 
@@ -145,12 +145,16 @@ fn a_search_for_the_highest_rate_ends_with_its_answer() {
     for (name, from) in [("found", 300), ("none", 4_000)] {
         std::fs::write(dyno.path(&format!("{name}.yaml")), text(from)).unwrap();
         let done = dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]);
-        let words = stdout(&done);
-        let told = words.lines().find_map(|line| line.split_once("highest rate that meets the objectives: "));
-        let told = told.unwrap_or_else(|| panic!("{words}")).1;
+        let output = stdout(&done);
+        let told =
+            output.lines().find_map(|line| line.split_once("highest rate that meets the objectives: "));
+        let told = told.unwrap_or_else(|| panic!("{output}")).1;
         let page = std::fs::read_to_string(dyno.path(name).join("report.html")).unwrap();
         // The answer stands first, not the greatest figure of a rate that was tried.
-        assert!(words.lines().next().unwrap().contains("highest rate that meets the objectives"), "{words}");
+        assert!(
+            output.lines().next().unwrap().contains("highest rate that meets the objectives"),
+            "{output}"
+        );
         assert!(!page.contains("Greatest mean throughput"), "{page}");
         let report = stdout(&dyno.run(&["report", name]));
         assert!(
@@ -169,6 +173,6 @@ fn a_search_for_the_highest_rate_ends_with_its_answer() {
         assert!(page.contains(&answer), "{answer}: {page}");
         assert!(sureness.starts_with(" (2 runs; interval ") && sureness.ends_with("/s)"), "{sureness}");
         let rate: f64 = rate.replace(',', "").parse().unwrap();
-        assert!((900.0..=1_000.0).contains(&rate), "{words}");
+        assert!((900.0..=1_000.0).contains(&rate), "{output}");
     }
 }

@@ -171,24 +171,24 @@ fn what_cannot_be_read_is_said_and_links_that_lead_out_are_not_followed() {
     std::fs::write(dyno.path("all/outside/journal.jsonl"), format!("{}\n", ended.replace('\n', ""))).unwrap();
     let served = Served::start(&dyno, &["all"]);
     let (_, list) = served.get("/");
-    for words in [
+    for message in [
         "newer than this dyno reads",
         "unreadable",
         "cut off",
         "summary.json: no file",
         "lies below its experiment",
     ] {
-        assert!(list.contains(words), "{words}: {list}");
+        assert!(list.contains(message), "{message}: {list}");
     }
     assert!(served.get("/dir/newer/report.html").1.contains("update dyno"));
     assert_eq!(served.get("/dir/torn/report.html").0, 422);
-    let (status, words) = served.get("/dir/tricky/report.html");
-    assert!(status == 422 && words.contains("link that leads out"), "{words}");
+    let (status, message) = served.get("/dir/tricky/report.html");
+    assert!(status == 422 && message.contains("link that leads out"), "{message}");
     assert_eq!(served.get("/dir/outside/report.html").0, 422);
     assert!(served.get("/dir/cut/report.html").1.contains("INCOMPLETE"));
     assert_eq!(served.get("/compare?dir=fine&dir=tricky").0, 422);
-    let (status, words) = served.get("/compare?dir=fine&dir=cut");
-    assert!(status == 422 && words.contains("it has not come to its end"), "{words}");
+    let (status, message) = served.get("/compare?dir=fine&dir=cut");
+    assert!(status == 422 && message.contains("it has not come to its end"), "{message}");
     // A report follows its directory.
     let before = served.get("/dir/fine/report.html").1;
     edit("fine/summary.json", &|text| text.replacen("\"title\": \"", "\"title\": \"renamed ", 1));
@@ -200,7 +200,7 @@ fn what_cannot_be_read_is_said_and_links_that_lead_out_are_not_followed() {
 fn addresses_that_others_reach_want_a_token_and_everything_wants_it_then() {
     let dyno = Dyno::new();
     run(&dyno, "all/a");
-    for (args, words) in [
+    for (args, message) in [
         (vec!["serve", "missing"], "missing"),
         (vec!["serve", "all", "--listen", "0.0.0.0:0"], "wants --token-file"),
         (vec!["serve", "all", "--listen", "0.0.0.0:0", "--allow-write"], "--name"),
@@ -210,7 +210,7 @@ fn addresses_that_others_reach_want_a_token_and_everything_wants_it_then() {
         std::fs::write(dyno.path("short"), "abc\n").unwrap();
         let refused = dyno.run(&args);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{args:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{args:?}: {}", stderr(&refused));
     }
     let token = "a-token-of-some-length";
     std::fs::write(dyno.path("token"), format!("{token}\n")).unwrap();

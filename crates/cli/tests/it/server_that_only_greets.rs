@@ -131,38 +131,38 @@ const COMMANDS: [(&str, &str); 14] = [
 ];
 
 /// Starts a command against a server of its own.
-fn start(server: &str, words: &str) -> (Dyno, std::process::Child, String, Unanswered) {
+fn start(server: &str, sentence: &str) -> (Dyno, std::process::Child, String, Unanswered) {
     let (place, unanswered) = if server == "redis" { redis() } else { mongo() };
     let dyno = Dyno::new();
     let port = place.rsplit(':').next().unwrap();
-    let words = words.replace("PLACE", &place).replace("PORT", port);
+    let sentence = sentence.replace("PLACE", &place).replace("PORT", port);
     let scheme = if server == "redis" { "redis" } else { "mongodb" };
     let text = format!("target: {scheme}://{place}\nphases: {{load: {{}}, measure: {{operations: 100}}}}\n");
     std::fs::write(dyno.path(&format!("{server}.yaml")), text).unwrap();
-    let child = dyno.start(&words.split(' ').collect::<Vec<_>>());
+    let child = dyno.start(&sentence.split(' ').collect::<Vec<_>>());
     (dyno, child, place, unanswered)
 }
 
 /// Does something with each command, all of them beside each other.
 fn each(look: impl Fn(&str, &str) + Sync) {
     std::thread::scope(|scope| {
-        for (server, words) in COMMANDS {
+        for (server, message) in COMMANDS {
             let look = &look;
-            scope.spawn(move || look(server, words));
+            scope.spawn(move || look(server, message));
         }
     });
 }
 
 #[test]
 fn it_is_given_up_by_every_command() {
-    each(|server, words| {
+    each(|server, message| {
         let begun = Instant::now();
-        let (_dyno, child, place, _) = start(server, words);
+        let (_dyno, child, place, _) = start(server, message);
         let ended = finish(child);
-        assert!(begun.elapsed() < BOUND, "{words}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < BOUND, "{message}: {:?}", begun.elapsed());
         assert_exit(&ended, &[3]);
         let said = stderr(&ended);
-        assert!(said.contains(&place), "{words} does not name {place}: {said}");
+        assert!(said.contains(&place), "{message} does not name {place}: {said}");
     });
 }
 
@@ -220,13 +220,13 @@ fn it_is_watched_for_as_long_as_was_asked_for() {
 #[test]
 fn two_signals_end_every_command() {
     for name in ["INT", "TERM"] {
-        each(|server, words| {
+        each(|server, message| {
             // Nothing times out, so that signals alone end it.
-            let words = words.replace("--timeout 1s", "--timeout 0");
-            let (_dyno, mut child, _, unanswered) = start(server, &words);
+            let message = message.replace("--timeout 1s", "--timeout 0");
+            let (_dyno, mut child, _, unanswered) = start(server, &message);
             let begun = Instant::now();
             while unanswered.load(Ordering::SeqCst) == 0 && child.try_wait().unwrap().is_none() {
-                assert!(begun.elapsed() < BOUND, "{words} asks for nothing");
+                assert!(begun.elapsed() < BOUND, "{message} asks for nothing");
                 std::thread::sleep(Duration::from_millis(5));
             }
             let begun = Instant::now();
@@ -236,8 +236,8 @@ fn two_signals_end_every_command() {
                 signal(child.id(), name);
             }
             let ended = finish(child);
-            assert!(begun.elapsed() < Duration::from_secs(8), "{words}: {:?}", begun.elapsed());
-            assert_eq!(ended.status.code(), Some(130), "{words}: {}", stderr(&ended));
+            assert!(begun.elapsed() < Duration::from_secs(8), "{message}: {:?}", begun.elapsed());
+            assert_eq!(ended.status.code(), Some(130), "{message}: {}", stderr(&ended));
         });
     }
 }

@@ -30,7 +30,7 @@ fn at(events: &[(String, String, f64)], kind: &str, text: &str) -> f64 {
     found.unwrap_or_else(|| panic!("no {kind} {text} in {events:#?}")).2
 }
 
-fn words(events: &[(String, String, f64)], kind: &str, text: &str) -> String {
+fn event_text(events: &[(String, String, f64)], kind: &str, text: &str) -> String {
     events.iter().find(|(k, t, _)| k == kind && t.starts_with(text)).map_or(String::new(), |e| e.1.clone())
 }
 
@@ -63,10 +63,10 @@ fn commands_run_in_their_windows() {
     near(at(&events, "trace_begin", "3 sh"), measure + 1.0, "begin 3");
     near(at(&events, "trace_begin", "4 sleep"), measure + 2.0, "begin 4");
     near(at(&events, "trace_end", "4 sleep"), end, "the phase ends it");
-    assert!(words(&events, "trace_end", "1 ").contains("signal: 2"));
-    assert!(words(&events, "trace_end", "2 ").contains("exit status: 7"));
-    assert!(words(&events, "trace_end", "3 ").contains("ended by itself, exit status: 0"));
-    assert!(words(&events, "trace_failed", "5 ").contains("ended before its window"));
+    assert!(event_text(&events, "trace_end", "1 ").contains("signal: 2"));
+    assert!(event_text(&events, "trace_end", "2 ").contains("exit status: 7"));
+    assert!(event_text(&events, "trace_end", "3 ").contains("ended by itself, exit status: 0"));
+    assert!(event_text(&events, "trace_failed", "5 ").contains("ended before its window"));
     let log = |number: u32| std::fs::read_to_string(here.join(format!("{RUN}/traces/{number}.log"))).unwrap();
     assert_eq!(log(2), "told\n");
     assert!(log(3).starts_with("in ") && log(3).contains(RUN), "{}", log(3));

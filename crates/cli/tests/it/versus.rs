@@ -69,7 +69,7 @@ fn two_experiments_are_run_by_turns_cell_by_cell() {
 #[test]
 fn what_cannot_be_run_by_turns_is_said_with_its_code() {
     let dyno = Dyno::new();
-    for (words, code, said) in [
+    for (text, code, said) in [
         ("run --versus sim:", 2, "is missing"),
         ("run sim: --turns 3", 2, "--versus"),
         ("run sim: --versus sim: --turns 0", 2, "0"),
@@ -77,9 +77,9 @@ fn what_cannot_be_run_by_turns_is_said_with_its_code() {
         ("run sim: --versus redis://127.0.0.1:1 --out y", 3, "b: target unreachable"),
         ("run sim: --versus sim: --no-out", 2, "--no-out"),
     ] {
-        let output = dyno.run(&words.split(' ').collect::<Vec<_>>());
+        let output = dyno.run(&text.split(' ').collect::<Vec<_>>());
         assert_exit(&output, &[code]);
-        assert!(stderr(&output).contains(said), "{words}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{text}: {}", stderr(&output));
     }
 }
 

@@ -7,7 +7,7 @@ use dyno_record::Scale;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use support::{Redis, command, err, exited, has, out, report, run, whole, words, ycsb};
+use support::{Redis, command, err, exited, has, out, report, run, split_words, whole, ycsb};
 
 const KEY_0: &str = "user6284781860667377211";
 
@@ -241,10 +241,10 @@ fn every_measurement_type_reports() {
 
 #[test]
 fn refusals_and_their_codes() {
-    let refused = |line: &str, code: i32, words: &str, compat_code: i32| {
+    let refused = |line: &str, code: i32, message: &str, compat_code: i32| {
         let output = ycsb(line);
         exited(&output, code);
-        assert!(err(&output).contains(words) && out(&output).is_empty(), "{line}: {}", err(&output));
+        assert!(err(&output).contains(message) && out(&output).is_empty(), "{line}: {}", err(&output));
         exited(&ycsb(&format!("{line} --compat-exit")), compat_code);
     };
     refused("run reddis -P workloada", 2, "did you mean redis?", 2);
@@ -324,7 +324,7 @@ fn passwords() {
     assert!(seen.len() > 6 && !seen.concat().contains("hunter"), "{seen:#?}");
     assert!(err(&right).contains("every user of this machine can see it"));
     // Neither typed nor in a file.
-    let mut arguments = words("load redis -P workloada");
+    let mut arguments = split_words("load redis -P workloada");
     arguments.extend(redis.properties());
     let output = command(&arguments).env("DYNO_REDIS_PASSWORD", "hunter2").output().expect("dyno runs");
     exited(&output, 0);
@@ -344,7 +344,7 @@ fn files_lose_to_the_command_line() {
         "workload=com.yahoo.ycsb.workloads.CoreWorkload\nrecordcount=7\nfieldcount=1\ntable=one\n",
     );
     let two = file("two", "fieldcount=2\nbasicdb.verbose=true\noperations=9\n");
-    let load = run(&words(&format!("load basic -p recordcount=3 -P {one} -P {two} -p fieldlength=4")));
+    let load = run(&split_words(&format!("load basic -p recordcount=3 -P {one} -P {two} -p fieldlength=4")));
     exited(&load, 0);
     let text = out(&load);
     let begin = text.lines().skip_while(|line| !line.starts_with("******")).skip(1);
@@ -360,7 +360,7 @@ fn files_lose_to_the_command_line() {
     );
     assert!(err(&load).contains(&format!("warning: {two}:3: unknown property \"operations\"")));
     assert!(err(&load).contains("did you mean operationcount?"));
-    let back = run(&words(&format!("load basic -P {two} -P {one}")));
+    let back = run(&split_words(&format!("load basic -P {two} -P {one}")));
     assert!(!out(&back).contains("field1=") && out(&back).contains("[INSERT], Return=OK, 7"));
 }
 
@@ -409,7 +409,8 @@ fn embedded_stores() {
 fn an_interrupted_run_reports_what_it_has() {
     let Some(redis) = Redis::start() else { return };
     exited(&redis.ycsb("load redis -P workloads/workloadc"), 0);
-    let mut arguments = words("run redis -P workloads/workloadc -p operationcount=0 -s -p status.interval=1");
+    let mut arguments =
+        split_words("run redis -P workloads/workloadc -p operationcount=0 -s -p status.interval=1");
     arguments.extend(redis.properties());
     let mut child =
         command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("dyno runs");
@@ -455,7 +456,7 @@ const ANSWERS: &str = "YCSB Command Line client\nType \"help\" for command line 
 #[test]
 fn the_shell_talks_to_redis() {
     let Some(redis) = Redis::start() else { return };
-    let mut arguments = words("shell redis");
+    let mut arguments = split_words("shell redis");
     arguments.extend(redis.properties());
     // The end of the input ends the shell, as quit does.
     assert_eq!(shell(&arguments, SHELL), format!("{ANSWERS}> \n"));
@@ -469,7 +470,7 @@ fn the_shell_talks_to_stores() {
     let folder = tempfile::tempdir().expect("a folder");
     for store in ["sqlite", "redb", "fjall"] {
         let path = folder.path().join(store);
-        let arguments = words(&format!("shell {store} -p {store}.path={}", path.display()));
+        let arguments = split_words(&format!("shell {store} -p {store}.path={}", path.display()));
         assert_eq!(shell(&arguments, SHELL), format!("{ANSWERS}> \n"), "{store}");
         // What was written is there again, in its own table.
         let text = shell(
@@ -491,7 +492,7 @@ fn the_shell_talks_to_stores() {
         ];
         assert_eq!(seen, expected, "{store}");
     }
-    let basic = shell(&words("shell basic -table t"), "read k\nscan k 2 f\n");
+    let basic = shell(&split_words("shell basic -table t"), "read k\nscan k 2 f\n");
     assert!(basic.contains(
         "> READ t k [ <all fields>]\nReturn code: OK\n> SCAN t k 2 [ f ]\nResult: OK\n0 records\n"
     ));

@@ -5,10 +5,10 @@ use dyno_testkit::{Dyno, assert_exit, stdout};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn bexhoma(cluster: &Cluster, dyno: &Dyno, words: &str) -> String {
+fn bexhoma(cluster: &Cluster, dyno: &Dyno, text: &str) -> String {
     let kubectl = format!("kubernetes.kubectl={}", cluster.lab.join("k").display());
     let mut all = vec!["bexhoma"];
-    all.extend(words.split_whitespace());
+    all.extend(text.split_whitespace());
     let own = "-dbms Redis -xwl a --scale 1000 -xtb 1000 -xnlf 2 -xnbf 2 -nlp 2 -nlt 8 -nbt 8 -xop 4 -m -mc -ma -q --image \
                localhost/dyno:test --namespace bench --set kubernetes.server_image=localhost/redis:7 --set kubernetes.pull=Never \
                --resultfolder results -rr 64Mi -rc 100m -lr 512Mi -lc 0 --set";
@@ -64,7 +64,7 @@ pub fn summary_of_a_run_and_servers_that_others_reach(cluster: &Cluster) {
 
     let dyno = Dyno::new();
     let loaded = bexhoma(cluster, &dyno, "ycsb load");
-    let printed = loaded.split('`').find(|words| words.contains("port-forward")).unwrap();
+    let printed = loaded.split('`').find(|message| message.contains("port-forward")).unwrap();
     let words: Vec<&str> = printed.split_whitespace().collect();
     let told = std::fs::File::create(dyno.path("forwarded")).unwrap();
     let mut forward =

@@ -170,8 +170,8 @@ fn as_the_readme_says(inside: &Inside<'_>) {
     inside.k(&[&["create"], &words[..]].concat());
     let followed = inside.k(&["logs", "--follow", "--pod-running-timeout=5m", "job/dyno-controller"]);
     let log = inside.assert_complete("users");
-    for words in ["run 1 of 2: users=", "run 2 of 2: users=", "experiment directory: /work/users"] {
-        assert!(log.contains(words) && followed.contains(words), "{words:?}: {followed}");
+    for message in ["run 1 of 2: users=", "run 2 of 2: users=", "experiment directory: /work/users"] {
+        assert!(log.contains(message) && followed.contains(message), "{message:?}: {followed}");
     }
     crate::say(&format!("a controller in a pod: {:.0} s for two runs", begun.elapsed().as_secs_f64()));
     let kustomized = inside.k(&["apply", "--kustomize", &inside.file("").display().to_string()]);

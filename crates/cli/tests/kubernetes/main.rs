@@ -80,9 +80,9 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
     assert_exit(&plan, &[0]);
     for file in ["rbac.yaml", "rbac-kubelet.yaml", "cell0001.yaml"] {
         let path = dyno.path("m").join(file).display().to_string();
-        let (valid, words) = cluster.k(&["-n", "bench", "apply", "--dry-run=server", "-f", &path]);
-        assert!(valid, "{file}: {words}");
-        assert!(!words.contains("Warning"), "{file}: {words}");
+        let (valid, message) = cluster.k(&["-n", "bench", "apply", "--dry-run=server", "-f", &path]);
+        assert!(valid, "{file}: {message}");
+        assert!(!message.contains("Warning"), "{file}: {message}");
     }
     let begun = Instant::now();
     let output = dyno.run(&["run", "e.yaml", "--out", "one", "--quiet"]);
@@ -189,8 +189,8 @@ fn a_worker() -> Option<u32> {
 }
 
 #[expect(clippy::print_stderr, reason = "the figure is written down in docs/benchmarks.md")]
-fn say(words: &str) {
-    eprintln!("{words}");
+fn say(message: &str) {
+    eprintln!("{message}");
 }
 
 /// What the summary says of a load phase of two seconds beside what the container's control group has used meanwhile: both
@@ -247,10 +247,10 @@ fn cpu_of_a_short_phase(cluster: &Cluster) {
 }
 
 fn what_cannot_be_says_why(cluster: &Cluster) {
-    let (made, words) = cluster.k(&["create", "namespace", "small"]);
-    assert!(made, "{words}");
-    let (made, words) = cluster.k(&["-n", "small", "create", "quota", "few", "--hard=pods=1"]);
-    assert!(made, "{words}");
+    let (made, message) = cluster.k(&["create", "namespace", "small"]);
+    assert!(made, "{message}");
+    let (made, message) = cluster.k(&["-n", "small", "create", "quota", "few", "--hard=pods=1"]);
+    assert!(made, "{message}");
     let phases = "duration: 1s";
     let patience = "  patience: 6s\n";
     let nowhere = format!("{patience}  servers: {{node_selector: {{disk: none}}}}\n");
@@ -298,8 +298,8 @@ fn a_server_that_is_evicted(cluster: &Cluster) {
     assert!(!output.status.success(), "{said}");
     assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
     let (dir, record) = record(&dyno, "evicted");
-    let words = record["words"].as_str().unwrap();
-    assert!(words.contains("Evicted: Pod ephemeral local storage usage exceeds"), "{record}");
+    let message = record["words"].as_str().unwrap();
+    assert!(message.contains("Evicted: Pod ephemeral local storage usage exceeds"), "{record}");
     let summary = dyno.summary(dir.to_str().unwrap());
     assert_eq!(summary["verdict"]["trust"], "invalid", "{summary}");
     assert!(
@@ -407,8 +407,8 @@ fn servers_that_stay(cluster: &Cluster) {
          kubernetes.pull=Never --set client.threads=1 --resultfolder results -q",
         cluster.lab.join("k").display()
     );
-    let bexhoma = |words: &str| {
-        let all: Vec<&str> = ["bexhoma"].into_iter().chain(words.split_whitespace()).collect();
+    let bexhoma = |text: &str| {
+        let all: Vec<&str> = ["bexhoma"].into_iter().chain(text.split_whitespace()).collect();
         dyno.run(&all)
     };
     let loaded = bexhoma(&format!("ycsb {flags} load"));
@@ -460,9 +460,9 @@ fn a_pod_that_is_lost(cluster: &Cluster) {
     assert_eq!(ways, 1, "{children}");
     // The pod that the hub is not in.
     let chosen = "app.kubernetes.io/component=worker,batch.kubernetes.io/job-completion-index=1";
-    let (gone, words) =
+    let (gone, message) =
         cluster.k(&["-n", "bench", "delete", "pod", "-l", chosen, "--force", "--grace-period=0"]);
-    assert!(gone, "{words}");
+    assert!(gone, "{message}");
     let begun = Instant::now();
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(5));

@@ -234,8 +234,8 @@ pub fn a_node_that_is_cut_off(cluster: &Cluster) {
     let on = |node: &str| format!("{{node_selector: {{kubernetes.io/hostname: {node}}}}}");
     let keys = format!("  worker_pods: 2\n  servers: {}\n  workers: {}\n", on("node0"), on("node1"));
     let (output, dir, record) = cut(cluster, &dyno, &keys, |_| 1);
-    let words = record["words"].as_str().unwrap();
-    assert!(words.contains("nothing succeeded for"), "{words}");
+    let message = record["words"].as_str().unwrap();
+    assert!(message.contains("nothing succeeded for"), "{message}");
     let summary = dyno.summary(dir.to_str().unwrap());
     let verdict = summary["verdict"].to_string();
     assert!(verdict.contains("heard nothing of their controller"), "{verdict}");
@@ -267,9 +267,9 @@ pub fn a_worker_that_the_hub_has_lost(cluster: &Cluster) {
         assert!(found, "{node}");
         node.trim().strip_prefix("node").unwrap().parse().unwrap()
     });
-    let words = record["words"].as_str().unwrap();
-    assert!(words.contains("silent for 10 s"), "{words}");
-    assert_eq!(words.matches("was lost").count(), 1, "{words}");
+    let message = record["words"].as_str().unwrap();
+    assert!(message.contains("silent for 10 s"), "{message}");
+    assert_eq!(message.matches("was lost").count(), 1, "{message}");
     assert!(std::fs::metadata(dir.join("intervals.jsonl")).unwrap().len() > 0, "what was recorded is kept");
     cluster.assert_nothing_left(Duration::from_secs(60));
 }

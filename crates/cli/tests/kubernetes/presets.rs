@@ -21,8 +21,8 @@ pub fn shelf(cluster: &Cluster, dyno: &Dyno, count: u32) {
         );
     }
     std::fs::write(dyno.path("shelf.yaml"), all).unwrap();
-    let (made, words) = cluster.k(&["apply", "-f", &dyno.path("shelf.yaml").display().to_string()]);
-    assert!(made, "{words}");
+    let (made, message) = cluster.k(&["apply", "-f", &dyno.path("shelf.yaml").display().to_string()]);
+    assert!(made, "{message}");
 }
 
 /// Removes them, and the claims on them.

@@ -234,7 +234,7 @@ fn a_server_that_dies_leaves_exact_counts() {
 #[test]
 fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
     let dyno = Dyno::new();
-    for (uri, code, words) in [
+    for (uri, code, message) in [
         ("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", 3, "Connection refused"),
         ("mongodb://127.0.0.1:1/?w=0", 2, "use w=1"),
         ("mongodb://h/?readPreference=best", 2, "best"),
@@ -243,7 +243,7 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
     ] {
         let run = dyno.run(&["run", uri, "--client", "official", "--no-out"]);
         assert_exit(&run, &[code]);
-        assert!(stderr(&run).contains(words), "{uri}: {}", stderr(&run));
+        assert!(stderr(&run).contains(message), "{uri}: {}", stderr(&run));
     }
     let (_, parsed) = (
         ClientDriver::Official,

@@ -32,9 +32,9 @@ fn assert_whole_and_marked(summary: &Value) {
     let unheard = unheard.fold(0.0, f64::max);
     assert!(unheard > 5.0 && unheard < ASLEEP.as_secs_f64() + 5.0, "{unheard}: {measured:#}");
     let verdict = &summary["verdict"];
-    let words = verdict["reasons"].to_string();
-    assert!(words.contains("heard nothing of their controller"), "{verdict:#}");
-    assert!(!words.contains("what it did since its last second is missing"), "{verdict:#}");
+    let message = verdict["reasons"].to_string();
+    assert!(message.contains("heard nothing of their controller"), "{verdict:#}");
+    assert!(!message.contains("what it did since its last second is missing"), "{verdict:#}");
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn a_worker_that_stands_still_is_not_lost_and_its_stall_is_the_clients() {
     let summary = dyno.summary(RUN);
     let measured = phase(&summary, "measure");
     assert_eq!(arrivals(measured), 40_000, "{measured:#}");
-    let words = summary["verdict"].to_string();
-    assert!(!words.contains("heard nothing of their controller"), "{words}");
-    assert!(!words.contains("was lost"), "{words}");
-    assert_ne!(summary["verdict"]["trust"], "valid", "a stall of 14 s in 20 is told: {words}");
+    let message = summary["verdict"].to_string();
+    assert!(!message.contains("heard nothing of their controller"), "{message}");
+    assert!(!message.contains("was lost"), "{message}");
+    assert_ne!(summary["verdict"]["trust"], "valid", "a stall of 14 s in 20 is told: {message}");
 }
 
 /// Numbers of the processes that a process has started and that are still there.

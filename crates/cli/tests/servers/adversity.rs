@@ -61,7 +61,7 @@ const SHORT: &str = "workload: {ycsb: {records: 1000}}\nphases: {measure: {opera
 
 #[test]
 fn mistakes_in_a_uri_are_found_by_the_plan_where_they_were_written() {
-    for (text, words) in [
+    for (text, message) in [
         ("target: 'sim:?servce=1ms'\n", "x.yaml:1:9: target: sim: unknown option \"servce\""),
         ("target: 'sim:?service=soon'\n", "x.yaml:1:9: target: sim: option service"),
         ("target: 'sqlite:{dir}/x?jurnal=wal'\n", "x.yaml:1:9: target: sqlite: unknown option \"jurnal\""),
@@ -99,7 +99,7 @@ fn mistakes_in_a_uri_are_found_by_the_plan_where_they_were_written() {
         for command in ["plan", "run"] {
             let output = fixture.dyno(&[command, "x.yaml"]);
             assert_eq!(output.status.code(), Some(2), "{text}: {}", err(&output));
-            assert!(err(&output).contains(words), "{words:?} is not in {}", err(&output));
+            assert!(err(&output).contains(message), "{message:?} is not in {}", err(&output));
             assert!(!err(&output).contains("pl4nted"));
         }
     }
@@ -238,8 +238,8 @@ fn a_directory_that_is_there_is_left_as_it_is() {
 }
 
 /// Runs dyno under a limit of its shell.
-fn limited(fixture: &Fixture, limit: &str, words: &str) -> (i32, String) {
-    let line = format!("{limit} && exec {} {words}", env!("CARGO_BIN_EXE_dyno"));
+fn limited(fixture: &Fixture, limit: &str, message: &str) -> (i32, String) {
+    let line = format!("{limit} && exec {} {message}", env!("CARGO_BIN_EXE_dyno"));
     let output = fixture.command("/bin/sh", &["-c", &line]);
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), err(&output));
     (output.status.code().unwrap_or(-1), said)
@@ -279,8 +279,8 @@ fn a_limit_of_file_sizes_is_the_clients() {
     let fixture = Fixture::of("");
     // Blocks of 512 bytes or of 1,024, as the shell has it.
     for (blocks, codes) in [(1, &[2][..]), (12, &[0, 1, 2])] {
-        let words = format!("run null: --rate 5000 --duration 2s --warmup 0s --quiet --out at-{blocks}");
-        let (code, said) = limited(&fixture, &format!("ulimit -f {blocks}"), &words);
+        let message = format!("run null: --rate 5000 --duration 2s --warmup 0s --quiet --out at-{blocks}");
+        let (code, said) = limited(&fixture, &format!("ulimit -f {blocks}"), &message);
         assert!(codes.contains(&code), "{blocks}: {code}: {said}");
         assert!(said.contains("dyno itself may write no file longer than"), "{blocks}: {code}: {said}");
         assert!(said.contains("(`ulimit -f`)"), "{said}");

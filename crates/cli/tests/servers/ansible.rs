@@ -230,11 +230,11 @@ fn prometheus_watches_the_hosts() {
     };
     let deploy = collection().join("playbooks/deploy.yml");
     let listen = format!("{}:9090", fixture.lab.address("watch"));
-    let words = format!(
+    let message = format!(
         "redis_manage_service=false node_exporter_manage_service=false prometheus_manage_service=false \
          prometheus_listen={listen}"
     );
-    let variables = ["-e", "dyno_password=hush-for-tests", "-e", &words];
+    let variables = ["-e", "dyno_password=hush-for-tests", "-e", &message];
     let first = fixture.play_on("watched.ini", &deploy, &variables);
     assert!(first.status.success(), "{}", text(&first));
     // Every host is asked, and answers, under its own name.

@@ -26,9 +26,9 @@ const SECTIONS: [&str; 14] = [
     "### Tests",
 ];
 
-fn bexhoma(dyno: &Dyno, words: &str) -> std::process::Output {
+fn bexhoma(dyno: &Dyno, text: &str) -> std::process::Output {
     let mut all = vec!["bexhoma"];
-    all.extend(words.split_whitespace());
+    all.extend(text.split_whitespace());
     dyno.run(&all)
 }
 
@@ -291,9 +291,9 @@ fn a_run_that_failed_is_shown_with_what_it_did_and_its_tests_fail() {
         return skip("a server of dyno bexhoma that dies");
     }
     let dyno = Dyno::new();
-    let words = format!("ycsb {SMALL} -xmet 10 --set phases.measure.operations=60000 run");
+    let text = format!("ycsb {SMALL} -xmet 10 --set phases.measure.operations=60000 run");
     let mut all = vec!["bexhoma"];
-    all.extend(words.split_whitespace());
+    all.extend(text.split_whitespace());
     let (out, told) =
         (fs::File::create(dyno.path("out")).unwrap(), fs::File::create(dyno.path("told")).unwrap());
     let mut child = dyno.command(&all).stdout(out).stderr(told).spawn().unwrap();
@@ -334,9 +334,9 @@ fn a_run_that_failed_is_shown_with_what_it_did_and_its_tests_fail() {
 #[test]
 fn the_seeds_first_command_without_a_cluster() {
     let dyno = Dyno::new();
-    let words = "ycsb -dbms Dragonfly -sf 1 -xwl a -xtb 16384 -xnbf 4 -xnlf 12 -nc 1 -ne 1 -nlp 8 -nlt 64 -nbp 1 -nbt 128 \
+    let message = "ycsb -dbms Dragonfly -sf 1 -xwl a -xtb 16384 -xnbf 4 -xnlf 12 -nc 1 -ne 1 -nlp 8 -nlt 64 -nbp 1 -nbt 128 \
                  -xop 10 -m -ma -mc -tr -lr 64Gi -rr 64Gi -rnn a -rnl b -rnb b run --dry-run";
-    let output = bexhoma(&dyno, words);
+    let output = bexhoma(&dyno, message);
     assert_exit(&output, &[0]);
     let text = stdout(&output);
     for line in [
@@ -350,7 +350,7 @@ fn the_seeds_first_command_without_a_cluster() {
     assert_eq!(fs::read_dir(dyno.path("")).unwrap().count(), 0, "a dry run leaves nothing");
     // Pods have no image of dyno by themselves: that is said before anything is made.
     for mode in ["run", "load", "start"] {
-        let output = bexhoma(&dyno, &words.replace("run --dry-run", mode));
+        let output = bexhoma(&dyno, &message.replace("run --dry-run", mode));
         assert_exit(&output, &[2]);
         assert!(
             stderr(&output).contains("--image: expected the image of dyno for the pods"),
@@ -359,7 +359,7 @@ fn the_seeds_first_command_without_a_cluster() {
         );
         assert_eq!(fs::read_dir(dyno.path("")).unwrap().count(), 0);
     }
-    let output = bexhoma(&dyno, &words.replace("run --dry-run", "-ms 1 run --dry-run"));
+    let output = bexhoma(&dyno, &message.replace("run --dry-run", "-ms 1 run --dry-run"));
     assert!(
         stderr(&output).contains(
             "-ms: runs of this experiment follow each other, one server at a time; servers of other"
@@ -378,10 +378,10 @@ fn what_is_not_offered_is_refused_with_words() {
         ("stop -nc 3", "stop: expected no more than -e CODE"),
         ("nonsense", "is no command of bexhoma"),
     ];
-    for (words, why) in refused {
-        let output = bexhoma(&dyno, words);
+    for (message, why) in refused {
+        let output = bexhoma(&dyno, message);
         assert_exit(&output, &[2]);
-        assert!(stderr(&output).contains(why), "{words}: {}", stderr(&output));
+        assert!(stderr(&output).contains(why), "{message}: {}", stderr(&output));
     }
     let help = bexhoma(&dyno, "--help");
     assert_exit(&help, &[0]);

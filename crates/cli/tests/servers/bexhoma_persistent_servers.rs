@@ -10,9 +10,9 @@ use std::process::Output;
 const FLAGS: &str = "-dbms Redis -sf 1 -xwl a -xop 1 -xtb 500 -xnlf 4 -xnbf 2 -nlp 2 -nlt 4 -nbt 4 -m --local --scale 1000 \
                      --set client.threads=1 --resultfolder results -q";
 
-fn bexhoma(dyno: &Dyno, words: &str) -> Output {
+fn bexhoma(dyno: &Dyno, text: &str) -> Output {
     let mut all = vec!["bexhoma"];
-    all.extend(words.split_whitespace());
+    all.extend(text.split_whitespace());
     dyno.run(&all)
 }
 
@@ -67,8 +67,9 @@ fn loaded_used_and_stopped() {
     assert_exit(&loaded, &[0]);
     let text = stdout(&loaded);
     let [code] = codes(&dyno).try_into().unwrap();
-    for words in ["### Services", "* Redis-1: redis://127.0.0.1:", &format!("dyno bexhoma stop -e {code}")] {
-        assert!(text.contains(words), "no {words:?} in\n{text}");
+    for message in ["### Services", "* Redis-1: redis://127.0.0.1:", &format!("dyno bexhoma stop -e {code}")]
+    {
+        assert!(text.contains(message), "no {message:?} in\n{text}");
     }
     assert!(
         text.contains("TEST passed: Loading Phase: as many records as planned")
@@ -202,8 +203,8 @@ fn a_load_that_is_interrupted_leaves_nothing() {
     }
     let dyno = Dyno::new();
     let _ends = Ends(&dyno);
-    let words = format!("bexhoma ycsb {FLAGS} -xtb 10 load");
-    let mut child = dyno.start(&words.split_whitespace().collect::<Vec<_>>());
+    let text = format!("bexhoma ycsb {FLAGS} -xtb 10 load");
+    let mut child = dyno.start(&text.split_whitespace().collect::<Vec<_>>());
     let loading = || {
         let found: Vec<PathBuf> =
             codes(&dyno).iter().map(|code| dyno.path("results").join(code).join("runs")).collect();
@@ -257,13 +258,13 @@ fn volumes_are_loaded_once() {
 #[test]
 fn what_cannot_be_left_is_refused() {
     let dyno = Dyno::new();
-    for (words, why) in [
+    for (message, why) in [
         ("ycsb -dbms Redis -xwl a --local -nbt 2,4 start", "start: leaves one configuration's servers"),
         ("ycsb -dbms Redis -xwl a --local -e 7 load", "-e: load begins an experiment of its own"),
         ("ycsb -dbms Redis -xwl a --local -e 7 run", "-e 7: no experiment of that code"),
     ] {
-        let output = bexhoma(&dyno, words);
+        let output = bexhoma(&dyno, message);
         assert_exit(&output, &[2]);
-        assert!(stderr(&output).contains(why), "{words}: {}", stderr(&output));
+        assert!(stderr(&output).contains(why), "{message}: {}", stderr(&output));
     }
 }

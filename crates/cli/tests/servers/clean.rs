@@ -34,9 +34,12 @@ fn records_of_runs_go_and_others_stay() {
     assert!(records > 1_020, "{records}");
     let named = dyno.run(&["clean", &uri]);
     assert_exit(&named, &[0]);
-    let words = stdout(&named);
-    assert!(words.contains("1,000 records of table usertable") && words.contains("dyno-runs/one"), "{words}");
-    assert!(words.contains(" inserted records of table usertable from key number 1000 on"), "{words}");
+    let output = stdout(&named);
+    assert!(
+        output.contains("1,000 records of table usertable") && output.contains("dyno-runs/one"),
+        "{output}"
+    );
+    assert!(output.contains(" inserted records of table usertable from key number 1000 on"), "{output}");
     assert!(stderr(&named).contains("nothing was removed; --yes removes this"), "{}", stderr(&named));
     assert_eq!(server.cli(&["DBSIZE"]), records.to_string());
     assert_exit(&dyno.run(&["clean", &uri, "--yes"]), &[0]);
@@ -118,7 +121,7 @@ fn collections_of_runs_go() {
     dyno.assert_ran(&dyno.run(&run));
     let cleaned = dyno.run(&["clean", &uri, "--yes"]);
     assert_exit(&cleaned, &[0]);
-    let words = stdout(&cleaned);
-    assert!(words.contains("collection customers with 300 documents"), "{words}");
+    let output = stdout(&cleaned);
+    assert!(output.contains("collection customers with 300 documents"), "{output}");
     assert_exit(&dyno.run(&["clean", &uri]), &[2]);
 }

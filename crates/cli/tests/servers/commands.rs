@@ -138,7 +138,7 @@ commands:
 fn what_the_server_lacks_is_refused_before_the_load() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("commands") };
     let (dyno, uri) = (Dyno::new(), server.uri());
-    for (command, words) in [
+    for (command, message) in [
         ("FOO bar", "FOO: the server has no command FOO: ERR unknown command 'FOO'"),
         ("GET a b", "GET: GET takes 1 arguments, not 2"),
         ("ZADD a", "ZADD: ZADD takes at least 3 arguments, not 1"),
@@ -149,13 +149,13 @@ fn what_the_server_lacks_is_refused_before_the_load() {
     ] {
         let refused = dyno.run(&["run", &uri, "--command", command, "--no-out"]);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{command}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{command}: {}", stderr(&refused));
     }
     assert_eq!(server.cli(&["DBSIZE"]), "0");
     let uri = "redis://127.0.0.1:1";
     let gone = dyno.run(&["run", uri, "--command", "GET a", "--no-out"]);
     assert_exit(&gone, &[3]);
-    for (more, words) in [
+    for (more, message) in [
         (&["--workload", "a"][..], "--workload"),
         (&["--records", "5"], "--records"),
         (&["--command-ratio", "1", "--command-ratio", "2"], "2 ratios"),
@@ -164,7 +164,7 @@ fn what_the_server_lacks_is_refused_before_the_load() {
     ] {
         let refused = dyno.run(&[&["run", uri, "--command", "GET a"][..], more].concat());
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{more:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{more:?}: {}", stderr(&refused));
     }
 }
 
@@ -417,7 +417,7 @@ commands:
     assert!(ended(&summary, "take.wait", "ok") > 0);
     let p50 = times("work.delivery").unwrap()["response"]["percentiles_us"]["p50"].as_f64().unwrap();
     assert!((1.0..1e6).contains(&p50), "{p50}");
-    for (text, words) in [
+    for (text, message) in [
         ("commands: { a: { command: GET a, delivery: true } }", "delivery: expected `users: N` too"),
         (
             "commands: { a: { users: 1, command: GET a, delivery: [1] } }",
@@ -430,7 +430,7 @@ commands:
         std::fs::write(dyno.path("wrong.yaml"), text).unwrap();
         let refused = dyno.run(&["run", &uri, "--workload", "wrong.yaml", "--no-out"]);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{text}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{text}: {}", stderr(&refused));
     }
 }
 
@@ -472,7 +472,7 @@ commands: { two: { let: { k: { $key: k } }, command: [EVAL, 'return 1', 2, '%{k}
     assert_exit(&crossed, &[0, 5]);
     assert!(outcome(phase(&dyno.summary("d"), "measure"), "cross_slot") > 2_000);
     std::fs::remove_dir_all(dyno.path("d")).unwrap();
-    for (command, words) in [
+    for (command, message) in [
         ("MGET a b", "MGET: the keys \"a\" and \"b\" go together, but are in the slots 15495 and 3300"),
         ("MGET x{t} y{t} %{key}", "MGET: the keys \"x{t}\""),
         ("MULTI ; INCR a ; EXEC", "use mode: multi"),
@@ -480,7 +480,7 @@ commands: { two: { let: { k: { $key: k } }, command: [EVAL, 'return 1', 2, '%{k}
         let refused = run(&["--command", command]);
         let _ = std::fs::remove_dir_all(dyno.path("d"));
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{command}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{command}: {}", stderr(&refused));
     }
 }
 
@@ -576,7 +576,7 @@ fn a_file_has_a_command_a_line() {
     assert!(other > 0, "{summary}");
     assert!(server.cli(&["DBSIZE"]).parse::<u64>().unwrap() <= 53);
     std::fs::remove_dir_all(dyno.path("d")).unwrap();
-    for (file, text, words) in [
+    for (file, text, message) in [
         ("none.txt", "# nothing\n", "--command-file: none.txt: no command in it"),
         ("weight.txt", "GET a\n0 GET b\n", "--command-file: weight.txt: line 2: the weight \"0\""),
         ("name.txt", "GET a\n2 GET %{kye}\n", "line 2: \"GET %{kye}\": %{kye}: unknown name"),
@@ -585,7 +585,7 @@ fn a_file_has_a_command_a_line() {
         std::fs::write(dyno.path(file), text).unwrap();
         let refused = run(file);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{file}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{file}: {}", stderr(&refused));
     }
     let missing = run("missing.txt");
     assert_exit(&missing, &[2]);
@@ -685,11 +685,11 @@ phases: {{ measure: {{ users: 2, operations: 2048, warmup: 0s }} }}
     assert!(calls(&server, "xack") > 0 && calls(&server, "xack") <= 512);
     // Two users, of the first worker alone.
     assert_eq!(server.cli(&["XINFO", "CONSUMERS", "jobs", "g"]).matches("name").count(), 2);
-    for (command, words) in
+    for (command, message) in
         [("BLPOP a 0", "`users: N` and `blocking: true`"), ("XREAD BLOCK 5 STREAMS a 0", "may wait")]
     {
         let refused = dyno.run(&["run", &uri, "--command", command, "--no-out"]);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{command}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{command}: {}", stderr(&refused));
     }
 }

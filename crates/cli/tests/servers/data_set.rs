@@ -151,8 +151,8 @@ fn a_data_set_is_not_mixed_with_other_data() {
     };
     let refused = run(&[]);
     assert_exit(&refused, &[2]);
-    let words = stderr(&refused);
-    assert!(words.contains("holds 1 keys, and 0 of") && words.contains("--reload"), "{words}");
+    let output = stderr(&refused);
+    assert!(output.contains("holds 1 keys, and 0 of") && output.contains("--reload"), "{output}");
     assert_eq!(now.cli(&["DBSIZE"]), "1");
     let reloaded = run(&["--reload", "--out", "run"]);
     dyno.assert_ran(&reloaded);

@@ -13,7 +13,7 @@ fn root() -> &'static Path {
 }
 
 /// Splits a command line at blanks; single quotes hold words together; `#` begins a comment.
-fn words(line: &str) -> Vec<String> {
+fn split_words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
         match c {
@@ -52,7 +52,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
             command.pop();
             command.push_str(lines.next().unwrap_or_default());
         }
-        found.push(words(&command));
+        found.push(split_words(&command));
     }
     found
 }
@@ -66,7 +66,7 @@ struct Servers {
 impl Servers {
     /// The command's words on these servers; `None` where one of them is not there.
     fn typed(&self, row: &Typed, command: &str) -> Option<Vec<String>> {
-        let mut all = words(command);
+        let mut all = split_words(command);
         for (of, word) in &row.instead {
             let mut met = false;
             for own in all.iter_mut().filter(|own| own.contains(of)) {
@@ -75,7 +75,7 @@ impl Servers {
             }
             assert!(met, "dyno {command}: it has no {of}");
         }
-        all.extend(words(row.more));
+        all.extend(split_words(row.more));
         let redis = format!("127.0.0.1:{}", self.redis);
         for word in &mut all {
             *word = word.replace("127.0.0.1:6379", &redis).replace("db:6379", &redis);
@@ -100,8 +100,8 @@ impl Servers {
 /// A command that is not typed here has no flag but those of the published reference, which is made of the program.
 fn assert_flags(command: &str) {
     let reference = std::fs::read_to_string(root().join("docs/reference/commands.md")).unwrap();
-    let of = words(command)[0].clone();
-    let flags = words(command).into_iter().filter(|word| word.starts_with("--"));
+    let of = split_words(command)[0].clone();
+    let flags = split_words(command).into_iter().filter(|word| word.starts_with("--"));
     for flag in flags {
         // The front ends of other tools have those tools' flags; their tests compare them with the originals'.
         let known = of == "bexhoma" || reference.contains(&format!("`{flag}"));
@@ -183,7 +183,7 @@ fn every_command_of_the_documents_is_tried() {
         let shown = commands(&std::fs::read_to_string(path).unwrap());
         let rows = documents.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, rows)| rows);
         let known: Vec<Vec<String>> =
-            rows.iter().filter(|row| row.shown).map(|row| words(row.command)).collect();
+            rows.iter().filter(|row| row.shown).map(|row| split_words(row.command)).collect();
         assert_eq!(shown, known, "{name}: what it shows, and what docs/commands.rs tries, in this order");
     }
     let Some(server) = RedisProcess::start(&[]) else {

@@ -62,7 +62,7 @@ fn samples_and_refusals_send_nothing() {
     assert!(text.contains("700 documents of ") && text.contains("\"$oid\""), "{text}");
     assert_eq!(text, stdout(&dyno.run(&["sample", "shop.yaml", "-n", "2"])), "the same documents each time");
     std::fs::write(dyno.path("bad.yaml"), SHOP.replace("weight: 40", "wieght: 40")).unwrap();
-    for (arguments, words) in [
+    for (arguments, message) in [
         (&["sample", "bad.yaml"][..], "unknown key \"wieght\"; did you mean weight?"),
         (&["run", "null:", "--workload", "bad.yaml"], "bad.yaml:"),
         (&["run", "null:", "--workload", "none.yaml"], "none.yaml"),
@@ -74,7 +74,7 @@ fn samples_and_refusals_send_nothing() {
     ] {
         let refused = dyno.run(arguments);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{arguments:?}: {}", stderr(&refused));
     }
     // The engine alone, and tables where they suffice.
     dyno.assert_ran(&dyno.run(&["run", "null:", "--workload", "shop.yaml", "--ops", "1000", "--no-out"]));
@@ -149,13 +149,13 @@ operations:
     dyno.assert_ran(&poc);
     assert!(stdout(&poc).contains("keyqueries per second on average"), "{}", stdout(&poc));
     let uri = server.uri();
-    for (arguments, words) in [
+    for (arguments, message) in [
         (&["pocdriver", "-c", &uri, "-u", "5"][..], "cannot do \"update\" (changes of single fields)"),
         (&["pocdriver", "-c", &uri, "-r", "5"], "(searches of a range or a list)"),
         (&["sysbench-mongodb", "--target", &uri], "(single fields of a document)"),
     ] {
         let refused = dyno.run(arguments);
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{arguments:?}: {}", stderr(&refused));
     }
 }

@@ -78,7 +78,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// Processes whose command line or working folder holds `words` (redis-server writes over its command line).
-fn processes(words: &str) -> Vec<u32> {
+fn processes(message: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let numbered = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = std::process::id();
@@ -86,7 +86,7 @@ fn processes(words: &str) -> Vec<u32> {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        *pid != own && (line.contains(words) || folder.display().to_string().contains(words))
+        *pid != own && (line.contains(message) || folder.display().to_string().contains(message))
     };
     numbered.filter(is).collect()
 }
@@ -300,8 +300,8 @@ order: file
         (&"failed".into(), &"complete".into()),
         "{ended:?}"
     );
-    let words = ended[0]["words"].as_str().unwrap();
-    assert!(words.contains("redis") && words.contains("ended"), "{words}");
+    let message = ended[0]["words"].as_str().unwrap();
+    assert!(message.contains("redis") && message.contains("ended"), "{message}");
 }
 
 #[test]
@@ -443,13 +443,13 @@ fn perconas_matrix_runs_on_embedded_engines_from_one_load() {
 }
 
 /// Files below a folder that hold `words`.
-fn holding(folder: &Path, words: &str) -> Vec<PathBuf> {
+fn holding(folder: &Path, message: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            found.extend(holding(&path, words));
-        } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(words) {
+            found.extend(holding(&path, message));
+        } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(message) {
             found.push(path);
         }
     }

@@ -245,7 +245,7 @@ fn run_words(here: &Path) -> Output {
 fn what_cannot_be_done_is_refused_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    for (faults, words) in [
+    for (faults, message) in [
         ("- {kind: explode, at: 1s}\n", "explode"),
         ("- {kind: disk_full, at: 1s, for: 1s}\n", "expected server.data.image"),
         ("- {kind: loss, at: 1s, for: 1s}\n", "expected percent"),
@@ -254,7 +254,7 @@ fn what_cannot_be_done_is_refused_with_its_line() {
         let done = run(here, "", faults);
         let told = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(
-            !done.status.success() && told.contains(words) && told.contains("x.yaml:5:"),
+            !done.status.success() && told.contains(message) && told.contains("x.yaml:5:"),
             "{faults}: {told}"
         );
     }

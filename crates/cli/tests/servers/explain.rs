@@ -31,11 +31,11 @@ fn a_sweep_on_a_simulated_server_obeys_the_laws() {
     assert!((14.0..18.0).contains(&sweep["saturation"].as_f64().unwrap()), "{sweep}");
     assert_eq!(sweep["plateau"], true);
     assert!(sweep["peak"].is_null(), "{sweep}");
-    let words = stdout(&dyno.run(&["explain", "sweep"]));
+    let output = stdout(&dyno.run(&["explain", "sweep"]));
     assert!(
-        words.contains("Little's law holds")
-            && words.contains("from 32 users on it stays within 5 % of that"),
-        "{words}"
+        output.contains("Little's law holds")
+            && output.contains("from 32 users on it stays within 5 % of that"),
+        "{output}"
     );
 }
 
@@ -127,15 +127,15 @@ fn an_unloaded_server_has_no_finding() {
     let blamed = findings.iter().find(|finding| !others.contains(&finding["rule"].as_str().unwrap()));
     assert_eq!(blamed, None, "{found}");
     assert_eq!(found["runs"][0]["laws"][1]["holds"], "not_testable");
-    let words = stdout(&dyno.run(&["explain", "d"]));
-    assert!(words.contains("not known: "), "{words}");
+    let output = stdout(&dyno.run(&["explain", "d"]));
+    assert!(output.contains("not known: "), "{output}");
     // That nothing is, unless the host is up to something.
-    let limits = words.split("what limits it\n").nth(1).and_then(|rest| rest.split("\n\n").next());
-    let limits = limits.unwrap_or_else(|| panic!("{words}"));
+    let limits = output.split("what limits it\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let limits = limits.unwrap_or_else(|| panic!("{output}"));
     let claims: Vec<&str> = findings.iter().map(|finding| finding["claim"].as_str().unwrap()).collect();
     match claims.is_empty() {
         true => assert_eq!(limits, "  nothing that was watched is near a limit"),
-        false => assert!(claims.iter().all(|claim| limits.contains(claim)), "{claims:?}: {words}"),
+        false => assert!(claims.iter().all(|claim| limits.contains(claim)), "{claims:?}: {output}"),
     }
 }
 
@@ -147,12 +147,13 @@ fn why_the_only_run_failed_is_told() {
     assert_exit(&dyno.run(&["run", "f.yaml", "--out", "f", "--quiet"]), &[5]);
     let explained = dyno.run(&["explain", "f"]);
     assert_exit(&explained, &[2]);
-    let words = stderr(&explained);
-    assert!(words.contains("it failed: hooks.after_run: sh -c"), "{words}");
+    let sentence = stderr(&explained);
+    assert!(sentence.contains("it failed: hooks.after_run: sh -c"), "{sentence}");
     // The file that the words name is where they say.
-    let place = words.split("its output is in ").nth(1).unwrap();
+    let place = sentence.split("its output is in ").nth(1).unwrap();
     let place = place.split_whitespace().next().unwrap().trim_end_matches([')', ',', ';']);
-    let log = std::fs::read_to_string(dyno.path(place)).unwrap_or_else(|e| panic!("{place}: {e}: {words}"));
+    let log =
+        std::fs::read_to_string(dyno.path(place)).unwrap_or_else(|e| panic!("{place}: {e}: {sentence}"));
     assert!(log.contains("no disk"), "{log}");
 }
 
@@ -162,8 +163,8 @@ fn what_cannot_be_said_is_said() {
     // As fast as it goes, the client itself would be a finding.
     let run = ["run", "null:", "--rate", "200", "--duration", "1s", "--no-monitor", "--out", "d"];
     dyno.assert_ran(&dyno.run(&run));
-    let words = stdout(&dyno.run(&["explain", "d"]));
-    assert!(words.contains("cannot be said: nothing was watched"), "{words}");
+    let output = stdout(&dyno.run(&["explain", "d"]));
+    assert!(output.contains("cannot be said: nothing was watched"), "{output}");
     let missing = dyno.run(&["explain", "nothing"]);
     assert_exit(&missing, &[2]);
     std::fs::write(dyno.path("d/run.json"), "{").unwrap();

@@ -432,5 +432,5 @@ fn a_disk_is_full_for_a_time() {
     let said: String = log.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
     // What of a write still fitted was written.
     let full = ["No space left on device", "Short write while writing to the AOF file"];
-    assert!(full.iter().any(|words| said.contains(words)), "{said}");
+    assert!(full.iter().any(|message| said.contains(message)), "{said}");
 }

@@ -115,8 +115,8 @@ fn an_experiment_sends_what_pocdriver_has_queued() {
     dyno.assert_ran_but(&run, &["errors"]);
     let folder = "o/runs/cell0001-rep01";
     let events = std::fs::read_to_string(dyno.path(folder).join("events.jsonl")).unwrap();
-    let words = events.lines().find(|line| line.contains("\"rest\"")).expect(&events);
-    assert!(words.contains(" 0 were not") && !words.contains(" 0 requests"), "{words}");
+    let message = events.lines().find(|line| line.contains("\"rest\"")).expect(&events);
+    assert!(message.contains(" 0 were not") && !message.contains(" 0 requests"), "{message}");
     // More is there than requests were measured: each holds many.
     let summary = dyno.summary(folder);
     let bulks: u64 = phase(&summary, "measure")["metrics"]

@@ -37,15 +37,15 @@ impl Place {
         self.0.path().canonicalize().unwrap().join(below)
     }
 
-    fn command(&self, words: &str) -> Command {
+    fn command(&self, text: &str) -> Command {
         let mut command = Command::new(program());
-        command.args(words.split(' ')).current_dir(self.path("work")).stdin(Stdio::null());
+        command.args(text.split(' ')).current_dir(self.path("work")).stdin(Stdio::null());
         command.env("TMPDIR", self.path("tmp")).env("DYNO_STATE", self.path("state/dyno"));
         command
     }
 
-    fn run(&self, words: &str) -> Output {
-        self.command(words).output().unwrap()
+    fn run(&self, message: &str) -> Output {
+        self.command(message).output().unwrap()
     }
 
     /// Processes that work in its folders, or have one in their command line or environment, with their command lines.
@@ -59,10 +59,10 @@ impl Place {
             let text = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
             let of = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', " ");
             let own = fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&root));
-            let (words, environment) = (of(&text("cmdline")), of(&text("environ")));
+            let (message, environment) = (of(&text("cmdline")), of(&text("environ")));
             // What has ended and waits to be looked after has no command line.
-            if (own || words.contains(&root) || environment.contains(&root)) && !words.is_empty() {
-                found.push(format!("{pid} {words}"));
+            if (own || message.contains(&root) || environment.contains(&root)) && !message.is_empty() {
+                found.push(format!("{pid} {message}"));
             }
         }
         found
@@ -87,12 +87,12 @@ fn nothing_is_left_of_a_command_that_is_killed() {
     }
     let kills: u64 = std::env::var("KILLS").map_or(2, |kills| kills.parse().unwrap());
     let mut put_back = 0;
-    for (number, words) in COMMANDS.into_iter().enumerate() {
+    for (number, message) in COMMANDS.into_iter().enumerate() {
         for kill in 0..kills {
             let place = Place::new();
             // From before the first change to the middle of the load, spread evenly.
             let after = Duration::from_millis(40 + (kill * 1_900 / kills) + 37 * number as u64);
-            let mut command = place.command(words);
+            let mut command = place.command(message);
             let mut child =
                 command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
             std::thread::sleep(after);
@@ -100,7 +100,7 @@ fn nothing_is_left_of_a_command_that_is_killed() {
             child.wait().unwrap();
             let told = place.run("stop --left");
             let said = String::from_utf8_lossy(&told.stderr).into_owned();
-            let context = format!("{words}, killed after {after:?}: {:?}\n{said}", told.status.code());
+            let context = format!("{message}, killed after {after:?}: {:?}\n{said}", told.status.code());
             assert_eq!(told.status.code(), Some(0), "{context}");
             put_back += said.matches("put back").count() + said.matches(": removed").count();
             let begun = Instant::now();

@@ -19,9 +19,9 @@ fn ladder(dyno: &Dyno, name: &str, levels: &[(f64, f64)]) {
 fn a_maximum_is_one_that_the_levels_do_not_contradict() {
     let dyno = Dyno::new();
     ladder(&dyno, "five", &[(1.0, 100.0), (4.0, 380.0), (16.0, 892.0), (64.0, 601.0), (128.0, 302.0)]);
-    let words = stdout(&dyno.run(&["explain", "five"]));
+    let output = stdout(&dyno.run(&["explain", "five"]));
     let expected = "the maximum is 892/s (one run) at 16 users, as measured; beyond, throughput falls, to 302/s at 128 users";
-    assert!(words.contains(expected) && !words.contains("above the bound"), "{words}");
+    assert!(output.contains(expected) && !output.contains("above the bound"), "{output}");
     assert_exit(&dyno.run(&["report", "five", "--format", "html", "--out", "five.html"]), &[0]);
     let page = std::fs::read_to_string(dyno.path("five.html")).unwrap();
     assert!(
@@ -41,8 +41,8 @@ fn a_maximum_is_one_that_the_levels_do_not_contradict() {
         (128.0, 587.0),
     ];
     ladder(&dyno, "real", &real);
-    let words = stdout(&dyno.run(&["explain", "real"]));
-    assert!(words.contains("beyond, throughput falls") && !words.contains("no fall"), "{words}");
+    let output = stdout(&dyno.run(&["explain", "real"]));
+    assert!(output.contains("beyond, throughput falls") && !output.contains("no fall"), "{output}");
     let found: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "real", "--json"]))).unwrap();
     let sweep = &found["sweeps"][0]["sweep"];
     // The interval is that of the value beside it.
@@ -60,15 +60,15 @@ fn stations_of_several_servers_are_not_held_against_a_bound_of_single_ones() {
         "four",
         &[(1.0, 1_000.0), (2.0, 2_000.0), (4.0, 4_000.0), (16.0, 4_000.0), (32.0, 4_000.0)],
     );
-    let words = stdout(&dyno.run(&["explain", "four"]));
+    let output = stdout(&dyno.run(&["explain", "four"]));
     assert!(
-        words.contains(
+        output.contains(
             "the maximum is 4,000/s (one run) at 4 users, as measured; the levels beyond show no fall"
-        ) && words.contains("single servers/s"),
-        "{words}"
+        ) && output.contains("single servers/s"),
+        "{output}"
     );
-    assert!(words.contains("stations of several do more than"), "{words}");
-    assert!(!words.contains("above the bound"), "{words}");
+    assert!(output.contains("stations of several do more than"), "{output}");
+    assert!(!output.contains("above the bound"), "{output}");
 }
 
 /// 1,008/s on a server of 1,000/s: nearly all of it is done within the run, and it is not kept.
@@ -85,9 +85,9 @@ fn a_rate_whose_queue_grows_is_not_kept_and_the_capacity_has_an_interval() {
         format!("{RATES}factors: {{phases.measure.rate: [200, 400, 600, 800, 900, 1012]}}\nrepetitions: 3\n");
     std::fs::write(dyno.path("rates.yaml"), text).unwrap();
     assert_exit(&dyno.run(&["run", "rates.yaml", "--out", "rates", "--quiet"]), &[0]);
-    let words = stdout(&dyno.run(&["explain", "rates"]));
-    assert!(words.contains("900/s is kept; of 1,012/s "), "{words}");
-    assert!(words.contains("and its queue grows") && words.contains("/s (95 % interval "), "{words}");
+    let output = stdout(&dyno.run(&["explain", "rates"]));
+    assert!(output.contains("900/s is kept; of 1,012/s "), "{output}");
+    assert!(output.contains("and its queue grows") && output.contains("/s (95 % interval "), "{output}");
     let found: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", "rates", "--json"]))).unwrap();
     let fit = &found["rates"][0]["rates"]["fit"];
     let (low, high) = (fit["interval"][0].as_f64().unwrap(), fit["interval"][1].as_f64().unwrap());
@@ -121,12 +121,12 @@ fn the_rate_of_several_pairs_is_that_of_all() {
                 phases: {measure: {duration: 2s}}\nfactors:\n  phases.measure.rate: [100, 200]\n";
     std::fs::write(dyno.path("pairs.yaml"), text).unwrap();
     dyno.assert_ran(&dyno.run(&["run", "pairs.yaml", "--out", "pairs", "--quiet"]));
-    let words = stdout(&dyno.run(&["explain", "pairs"]));
-    let rates: Vec<&str> = words
+    let output = stdout(&dyno.run(&["explain", "pairs"]));
+    let rates: Vec<&str> = output
         .lines()
         .skip_while(|line| !line.contains("rate/s"))
         .skip(1)
         .map_while(|line| line.split_whitespace().next().filter(|first| first.parse::<f64>().is_ok()))
         .collect();
-    assert_eq!(rates, ["200", "400"], "{words}");
+    assert_eq!(rates, ["200", "400"], "{output}");
 }

@@ -24,12 +24,12 @@ fn of(text: &str) -> tempfile::TempDir {
 }
 
 /// The plan is printed and exit code 2 follows; a run refuses in the same words and leaves nothing.
-fn refused(text: &str, words: &str) {
+fn refused(text: &str, message: &str) {
     let folder = of(text);
     let plan = dyno(folder.path(), &["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(2), "{}", err(&plan));
     assert!(out(&plan).contains(" run") && out(&plan).contains("duration:"), "{}", out(&plan));
-    assert!(err(&plan).contains(words), "{words:?} is not in {}", err(&plan));
+    assert!(err(&plan).contains(message), "{message:?} is not in {}", err(&plan));
     let json = dyno(folder.path(), &["plan", "x.yaml", "--json"]);
     assert_eq!(json.status.code(), Some(2));
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -40,10 +40,10 @@ fn refused(text: &str, words: &str) {
         found["key"].as_str().unwrap(),
         found["text"].as_str().unwrap()
     );
-    assert!(told.contains(words), "{words:?} is not in {told}");
+    assert!(told.contains(message), "{message:?} is not in {told}");
     let run = dyno(folder.path(), &["run", "x.yaml", "--out", "o"]);
     assert_eq!(run.status.code(), Some(2), "{}", err(&run));
-    assert!(err(&run).contains(words), "{}", err(&run));
+    assert!(err(&run).contains(message), "{}", err(&run));
     assert!(!folder.path().join("o").exists());
 }
 
@@ -100,9 +100,9 @@ fn memory_beyond_the_machine_is_refused_with_its_place() {
         of(&format!("server: {{kind: redis, program: /bin/true, instances: 2, cache: 900000GiB}}\n{SHORT}"));
     let plan = dyno(folder.path(), &["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", err(&plan));
-    let words =
+    let message =
         "warning: x.yaml:1:64: server.cache: the caches of the servers may grow to 1757.8 TiB together";
-    assert!(err(&plan).contains(words), "{}", err(&plan));
+    assert!(err(&plan).contains(message), "{}", err(&plan));
     refused(
         &format!(
             "target: \"sqlite:{{dir}}/x.db?cache=64MiB\"\nclient: {{limits: {{memory: 32MiB}}}}\n{SHORT}"
@@ -113,8 +113,8 @@ fn memory_beyond_the_machine_is_refused_with_its_place() {
     let folder = of(&format!("server: {{kind: redis, cache: 64MiB, limits: {{memory: 32MiB}}}}\n{SHORT}"));
     let plan = dyno(folder.path(), &["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(2));
-    let words = "x.yaml:1:54: server.limits.memory: 32MiB is less than redis with a cache of 64MiB needs, at least 72MiB";
-    assert!(err(&plan).contains(words), "{}", err(&plan));
+    let message = "x.yaml:1:54: server.limits.memory: 32MiB is less than redis with a cache of 64MiB needs, at least 72MiB";
+    assert!(err(&plan).contains(message), "{}", err(&plan));
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_program_that_is_missing_for_every_cell_is_exit_code_2() {
     assert!(err(&plan).contains("no-such-mongod is not on PATH"), "{}", err(&plan));
     let run = dyno(folder.path(), &["run", "x.yaml", "--out", "o"]);
     assert_eq!(run.status.code(), Some(2), "{}", err(&run));
-    for words in ["no-such-mongod is not on PATH", "mongodb.com", "--set server.program=PATH"] {
-        assert!(err(&run).contains(words), "{words:?} is not in {}", err(&run));
+    for message in ["no-such-mongod is not on PATH", "mongodb.com", "--set server.program=PATH"] {
+        assert!(err(&run).contains(message), "{message:?} is not in {}", err(&run));
     }
     assert!(!folder.path().join("o").exists());
 }

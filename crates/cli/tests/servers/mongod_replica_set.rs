@@ -166,10 +166,10 @@ fn a_paper_says_what_the_members_do() {
     assert_exit(&run("four", &["--least", "0s", "--copies", "4"]), &[2]);
     let short = run("short", &[]);
     assert_exit(&short, &[4]);
-    let words = dyno_testkit::stdout(&short);
+    let message = dyno_testkit::stdout(&short);
     assert!(
-        words.contains("- long enough for a rate: 1,000 records in ") && words.contains(" s, 10 s and "),
-        "{words}"
+        message.contains("- long enough for a rate: 1,000 records in ") && message.contains(" s, 10 s and "),
+        "{message}"
     );
 }
 
@@ -211,12 +211,12 @@ fn copies_are_members() {
         assert_eq!((names.len(), copies.len()), (3, 3), "each member once: {found}");
         let of = |name: &str| copies.iter().find(|copy| copy["member"] == name).unwrap();
         assert!(of(&name)["trouble"].is_string(), "{found}");
-        let words = dyno_testkit::stdout(&output);
-        assert!(words.contains(&format!("2 whole copies of 3; {name} is no copy: ")), "{words}");
-        assert!(words.contains("+ all copies are alike: 2 digests compared"), "{words}");
+        let message = dyno_testkit::stdout(&output);
+        assert!(message.contains(&format!("2 whole copies of 3; {name} is no copy: ")), "{message}");
+        assert!(message.contains("+ all copies are alike: 2 digests compared"), "{message}");
         if gone == "secondary" {
             assert_exit(&output, &[0]);
-            assert!(words.starts_with("CLAIM MET"), "{words}");
+            assert!(message.starts_with("CLAIM MET"), "{message}");
         } else {
             assert_ne!(of(&name)["primary"], true, "the primary of now is another one: {found}");
         }
@@ -242,8 +242,8 @@ fn documents_of_pocdriver_are_proven() {
             ["--size", size, "-n", "600", "--batch", "50", "--threads", "2", "--least", "0s", "--keep"];
         assert_exit(&run(&[&more[..], &["--out", size]].concat()), &[0]);
         let found = proven(&dyno, size);
-        let words = found["claim"]["words"].as_str().unwrap();
-        assert!(words.contains(&format!("1 documents of POCDriver ({flags}; ")), "{words}");
+        let message = found["claim"]["words"].as_str().unwrap();
+        assert!(message.contains(&format!("1 documents of POCDriver ({flags}; ")), "{message}");
         for copy in found["copies"].as_array().unwrap() {
             assert_eq!((&copy["found"], &copy["wrong"]), (&600.into(), &0.into()), "{copy}");
             assert_eq!(copy["indexed"], serde_json::json!(vec![600; indexes]), "{copy}");

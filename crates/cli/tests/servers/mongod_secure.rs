@@ -84,14 +84,14 @@ fn logins_by_password_and_by_certificate_over_tls() {
         dyno.assert_ran(&ran);
         assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 500, "{query}");
     }
-    for (login, query, words) in [
+    for (login, query, message) in [
         ("bench:wrong@", "&authSource=admin", "AuthenticationFailed"),
         ("CN%3Dsomebody@", x509, "AuthenticationFailed"),
     ] {
         let refused = run(login, query);
         assert_exit(&refused, &[2, 3]);
         let said = stderr(&refused);
-        assert!(said.contains(words) && !said.contains("wrong@"), "{query}: {said}");
+        assert!(said.contains(message) && !said.contains("wrong@"), "{query}: {said}");
     }
     // A client that has not logged in may do nothing, and every operation says so.
     let anonymous = run("", "");

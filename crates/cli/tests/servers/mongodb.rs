@@ -191,7 +191,7 @@ fn a_server_that_dies_in_a_bulk_leaves_exact_counts() {
 #[test]
 fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
     let dyno = Dyno::new();
-    for (uri, code, words) in [
+    for (uri, code, message) in [
         ("mongodb://127.0.0.1:1/", 3, "nothing listens there"),
         ("mongodb://127.0.0.1:1/?w=0", 2, "use w=1"),
         ("mongodb://h/?readPreference=best", 2, "nearest"),
@@ -199,7 +199,7 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
     ] {
         let run = dyno.run(&["run", uri, "--no-out"]);
         assert_exit(&run, &[code]);
-        assert!(stderr(&run).contains(words), "{uri}: {}", stderr(&run));
+        assert!(stderr(&run).contains(message), "{uri}: {}", stderr(&run));
     }
     let ycsb =
         dyno.run(&["ycsb", "run", "mongodb", "-P", "workloads/workloada", "-p", "mongodb.writeConcern=none"]);
@@ -223,8 +223,8 @@ fn a_build_without_the_official_driver_says_so() {
     ] {
         let refused = dyno.run(arguments);
         assert_exit(&refused, &[2]);
-        let words = "this build has no official driver: build with --features official";
-        assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
+        let message = "this build has no official driver: build with --features official";
+        assert!(stderr(&refused).contains(message), "{arguments:?}: {}", stderr(&refused));
     }
 }
 

@@ -47,7 +47,7 @@ fn tls_holds_against_a_real_server_and_every_mismatch_is_said() {
         dyno.assert_ran(&run(port, &query));
         assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 200);
     }
-    for (port, query, words) in [
+    for (port, query, message) in [
         (port, String::new(), "does it expect TLS?"),
         (server.port, "?tls=true&tlsInsecure=true".into(), "does it speak TLS"),
         (port, format!("?tlsCAFile={}", path("other.pem")), "UnknownIssuer"),
@@ -55,7 +55,7 @@ fn tls_holds_against_a_real_server_and_every_mismatch_is_said() {
     ] {
         let refused = run(port, &query);
         assert_exit(&refused, &[2, 3]);
-        assert!(stderr(&refused).contains(words), "{query}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{query}: {}", stderr(&refused));
     }
 }
 
@@ -80,7 +80,7 @@ fn a_certificate_of_another_name_is_refused_unless_its_name_is_not_looked_at() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let dyno = Dyno::new();
-    for (query, exits, words) in [
+    for (query, exits, message) in [
         (format!("?tlsCAFile={}", path("ca.pem")), &[2, 3][..], "not valid for name"),
         (format!("?tlsCAFile={}&tlsAllowInvalidHostnames=true", path("ca.pem")), &[0], ""),
         // A trusted authority must have signed it all the same.
@@ -89,7 +89,7 @@ fn a_certificate_of_another_name_is_refused_unless_its_name_is_not_looked_at() {
         let uri = format!("mongodb://127.0.0.2:{port}/t{query}");
         let ran = dyno.run(&["run", &uri, "--records", "20", "--ops", "50", "--no-out"]);
         assert_exit(&ran, exits);
-        assert!(stderr(&ran).contains(words), "{query}: {}", stderr(&ran));
+        assert!(stderr(&ran).contains(message), "{query}: {}", stderr(&ran));
     }
 }
 
@@ -166,13 +166,13 @@ fn a_certificate_logs_in() {
         // Every connection logs in.
         assert!(logins.load(Ordering::Relaxed) >= 3);
     }
-    for (user, query, words) in [
+    for (user, query, message) in [
         ("CN%3Dsomebody@", x509.as_str(), "Authentication failed"),
         ("", "&authMechanism=MONGODB-X509", "tlsCertificateKeyFile"),
         ("", "", "CertificateRequired"),
     ] {
         let refused = run(user, query);
         assert_exit(&refused, &[2, 3]);
-        assert!(stderr(&refused).contains(words), "{query}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{query}: {}", stderr(&refused));
     }
 }

@@ -157,7 +157,7 @@ fn a_run_can_be_left_alone() {
     assert!(!dyno.path("d").join("monitor").exists());
     assert!(!stdout(&output).contains("server and host"));
     assert!(phase(&dyno.summary("d"), "measure").get("monitor").is_none());
-    for (arguments, words) in [
+    for (arguments, message) in [
         (["--monitor-interval", "1ms"], "expected 10ms to 1h"),
         (["--monitor-interval", "often"], "--monitor-interval"),
         (["--prometheus", "http://h:1"], "expected NAME=URL"),
@@ -167,7 +167,7 @@ fn a_run_can_be_left_alone() {
     ] {
         let output = dyno.run(&[&["run", "null:", "--ops", "10", "--no-out"], &arguments[..]].concat());
         assert_exit(&output, &[2]);
-        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
 }
 

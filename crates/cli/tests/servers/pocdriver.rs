@@ -196,8 +196,8 @@ fn a_rate_is_kept_from_the_beginning() {
     let (few, _) = paced("-d 5 -q 100 -b 50");
     assert_eq!(few, 500, "in 5 s at 100 a second: what was queued at the end is sent");
     // The original drops a bulk that is not full when the time is over.
-    let (one, words) = paced("-d 2 -q 100 -b 512");
-    assert!(one == 200 && words.contains("is due after 20.5 s, when the run is over"), "{one} {words}");
+    let (one, message) = paced("-d 2 -q 100 -b 512");
+    assert!(one == 200 && message.contains("is due after 20.5 s, when the run is over"), "{one} {message}");
 }
 
 #[test]
@@ -205,11 +205,11 @@ fn a_rate_that_is_missed_is_said_and_one_that_was_held_up_is_made_up_for() {
     let dyno = Dyno::new();
     let much = dyno.run(&"pocdriver -c null: -t 2 -d 2 -q 1000000000 -b 100".split(' ').collect::<Vec<_>>());
     dyno.assert_ran(&much);
-    let words = stderr(&much);
+    let output = stderr(&much);
     assert!(
-        words.contains("the run is suspect (offered_rate): ")
-            && words.contains(" of 2,000,000,000 operations that were due"),
-        "{words}"
+        output.contains("the run is suspect (offered_rate): ")
+            && output.contains(" of 2,000,000,000 operations that were due"),
+        "{output}"
     );
     let Some(server) = RedisProcess::start(&[]) else { return skip("-q and a server that stands still") };
     let line = format!("pocdriver -c {} -t 2 -d 4 -q 400 -b 10 --out run", server.uri());
@@ -295,9 +295,9 @@ fn a_client_with_the_same_workers_collides_and_ends() {
     // Both ask for the first free number before either has written.
     let (one, two) = (dyno.start(&arguments), dyno.start(&arguments));
     let (one, two) = (finish(one), finish(two));
-    let words = stderr(&one) + &stderr(&two);
-    assert!(words.contains("duplicate"), "{words}");
-    assert!(words.contains("the run is invalid"), "{words}");
+    let output = stderr(&one) + &stderr(&two);
+    assert!(output.contains("duplicate"), "{output}");
+    assert!(output.contains("the run is invalid"), "{output}");
 }
 
 #[test]
@@ -312,15 +312,15 @@ fn forms_of_flags_as_they_are_typed() {
     for form in ["-f20", "-f=20", "-f 20", "--numfields=20", "--numfields 20", "-numfields 20", "-numf=20"] {
         assert_eq!(shown(form).0, 20, "{form}");
     }
-    let (fields, words) = shown("-f 20 -numfields 30");
+    let (fields, message) = shown("-f 20 -numfields 30");
     assert_eq!(fields, 20);
-    assert!(words.contains("--numfields is given twice: the first counts, 20"), "{words}");
+    assert!(message.contains("--numfields is given twice: the first counts, 20"), "{message}");
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_by_its_flag() {
     let dyno = Dyno::new();
-    for (flags, words) in [
+    for (flags, message) in [
         ("-n nodot", "exactly one dot"),
         ("-l 9", "11 or more"),
         ("-x 11", "at most the 10 leaf fields"),
@@ -345,6 +345,6 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         let refused = dyno.run(&arguments);
         let code = if flags.starts_with("-c") { 3 } else { 2 };
         assert_exit(&refused, &[code]);
-        assert!(stderr(&refused).contains(words), "{flags}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{flags}: {}", stderr(&refused));
     }
 }

@@ -59,8 +59,8 @@ fn the_lab_asks_whether_the_laws_hold() {
     // Its levels are numbers of users and rates by turns: the users make a sweep.
     let explained = dyno.run(&["explain", "lab"]);
     assert_exit(&explained, &[0]);
-    let words = stdout(&explained);
-    assert!(words.contains("Little's law") && words.contains("N*"), "{words}");
+    let output = stdout(&explained);
+    assert!(output.contains("Little's law") && output.contains("N*"), "{output}");
     let sheet = dyno.run(&["export", "lab", "--format", "xlsx", "-o", "lab.xlsx"]);
     assert_exit(&sheet, &[0]);
     assert!(std::fs::metadata(dyno.path("lab.xlsx")).unwrap().len() > 5_000);
@@ -83,16 +83,16 @@ fn the_labs_filesystems() {
         ];
         let ran = run(&dyno, &preset, "lab", &small);
         let runs = ended(&dyno, "lab");
-        let words = runs[0]["words"].as_str().unwrap_or_default().to_owned();
+        let message = runs[0]["words"].as_str().unwrap_or_default().to_owned();
         // Loop devices and filesystems need root, and what the kernel has.
         if runs[0]["status"] == "failed"
-            && (words.contains("if_not_permitted") || words.contains("md driver"))
+            && (message.contains("if_not_permitted") || message.contains("md driver"))
         {
-            skip_because(&preset, &words);
+            skip_because(&preset, &message);
             continue;
         }
         dyno.assert_ran(&ran);
-        assert_eq!(runs[0]["status"], "complete", "{preset}: {words}");
+        assert_eq!(runs[0]["status"], "complete", "{preset}: {message}");
         let facts = of_run(&dyno, "lab", &runs[0], "run.json")["facts"].to_string();
         let expected = if filesystem == "raid0" { "xfs" } else { filesystem };
         assert!(facts.contains(expected), "{preset}: {facts}");
@@ -121,9 +121,9 @@ fn percona_compares_the_storage_engines_of_mongod() {
     assert_eq!(runs.len(), 4, "{runs:?}");
     let mut data = std::collections::BTreeMap::<String, Vec<String>>::new();
     for one in &runs {
-        let words = one["words"].as_str().unwrap_or_default();
+        let message = one["words"].as_str().unwrap_or_default();
         // mmapv1 has been gone since 4.2.
-        if one["status"] == "failed" && words.contains("mmapv1 was removed in mongod 4.2") {
+        if one["status"] == "failed" && message.contains("mmapv1 was removed in mongod 4.2") {
             skip_because("mmapv1 of mongod", "this one does not have it");
             continue;
         }
@@ -237,11 +237,11 @@ fn an_engine_that_mongod_does_not_have_is_told_before_anything_is_loaded() {
         "--out",
         "o",
     ]);
-    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     if refused.status.code() != Some(2) {
         return skip_because("an engine that is missing", "this mongod has rocksdb");
     }
-    assert!(words.contains("has no storage engine rocksdb: server.program names another"), "{words}");
+    assert!(message.contains("has no storage engine rocksdb: server.program names another"), "{message}");
     assert!(!dyno.path("o").exists(), "nothing is begun");
 }
 

@@ -38,7 +38,7 @@ fn more_evidence(found: &Value) {
     let clocks = named("clock of ");
     let clocks: Vec<&str> = clocks.iter().map(|check| check["found"].as_str().unwrap()).collect();
     assert_eq!(clocks.len(), 2, "{checks:?}");
-    assert!(clocks.iter().all(|words| words.contains(" ms from this host's, within ")), "{clocks:?}");
+    assert!(clocks.iter().all(|message| message.contains(" ms from this host's, within ")), "{clocks:?}");
     let sent = &found["sent"];
     assert_eq!(
         (&sent["records"], &sent["least_bytes"], &sent["most_bytes"]),

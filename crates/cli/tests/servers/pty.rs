@@ -114,8 +114,8 @@ fn the_live_view_is_tidy() {
 #[test]
 fn the_summary_fits_the_screen() {
     let dyno = Dyno::new();
-    let words = "run null: --rate 2000 --duration 3s --warmup 500ms --records 1000 --out d";
-    let mut words: Vec<&str> = words.split(' ').collect();
+    let text = "run null: --rate 2000 --duration 3s --warmup 500ms --records 1000 --out d";
+    let mut words: Vec<&str> = text.split(' ').collect();
     words.extend(["--require", "p99(read) < 5s", "--require", "throughput > 10"]);
     let (screens, _) = watch(&dyno, &words, true);
     let last = screens.last().unwrap();
@@ -131,8 +131,8 @@ fn the_summary_fits_the_screen() {
 #[test]
 fn parts_of_seconds_are_not_shown_as_rates() {
     let dyno = Dyno::new();
-    let words = "run null: --rate 2000 --warmup 500ms --duration 2500ms --records 1000 --no-out";
-    let (screens, _) = watch(&dyno, &words.split(' ').collect::<Vec<_>>(), false);
+    let text = "run null: --rate 2000 --warmup 500ms --duration 2500ms --records 1000 --no-out";
+    let (screens, _) = watch(&dyno, &text.split(' ').collect::<Vec<_>>(), false);
     // Of each view the time and the line of rates and percentiles.
     let views: Vec<(&str, &str)> = screens
         .iter()
@@ -258,12 +258,12 @@ fn overwrite(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 }
 
 /// Asserts that the terminal was told nothing but lines of text, and shown `words`.
-fn assert_harmless(bytes: &[u8], words: &str) {
+fn assert_harmless(bytes: &[u8], message: &str) {
     let text = String::from_utf8_lossy(bytes);
     let obeyed =
         |c: char| (c.is_control() && !"\r\n\t".contains(c)) || ('\u{202a}'..='\u{202e}').contains(&c);
     assert!(!text.contains(obeyed), "{text:?}");
-    assert!(text.contains(words), "{words:?} is not in {text:?}");
+    assert!(text.contains(message), "{message:?} is not in {text:?}");
 }
 
 #[test]

@@ -41,12 +41,12 @@ impl Tcpdump {
             std::thread::sleep(Duration::from_millis(1_500));
         }
         signal(self.child.id(), "INT");
-        let mut words = String::new();
+        let mut text = String::new();
         if let Some(mut stream) = self.child.stderr.take() {
-            std::io::Read::read_to_string(&mut stream, &mut words).unwrap();
+            std::io::Read::read_to_string(&mut stream, &mut text).unwrap();
         }
         self.child.wait().unwrap();
-        let dropped = words.lines().find_map(|line| line.strip_suffix(" packets dropped by kernel"));
+        let dropped = text.lines().find_map(|line| line.strip_suffix(" packets dropped by kernel"));
         dropped.map_or(0, |count| count.trim().parse().unwrap())
     }
 }

@@ -6,8 +6,8 @@ use dyno_testkit::{
 use serde_json::Value;
 use std::process::Output;
 
-fn run(dyno: &Dyno, words: &str) -> Output {
-    dyno.run(&words.split(' ').collect::<Vec<_>>())
+fn run(dyno: &Dyno, text: &str) -> Output {
+    dyno.run(&text.split(' ').collect::<Vec<_>>())
 }
 
 /// Settings of `run.json`: key, value, source.
@@ -26,8 +26,8 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     let line = |more: &str| format!("run {} -n 500 --warmup 0s --quiet {more}", server.uri());
     dyno.assert_ran(&run(&dyno, &line("--ops 100 --no-out")));
     let start = |name: &str, own: &str| {
-        let words = line(&format!("--rate 300 --duration 3s --out {name} {own}"));
-        dyno.start(&words.split(' ').collect::<Vec<_>>())
+        let sentence = line(&format!("--rate 300 --duration 3s --out {name} {own}"));
+        dyno.start(&sentence.split(' ').collect::<Vec<_>>())
     };
     // Seed and monitors are each one's own.
     let (one, two) =
@@ -59,7 +59,7 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     dyno.assert_ran(&run(&dyno, &line("--rate 300 --duration 1s --out later")));
     dyno.assert_ran(&run(&dyno, &line("--rate 300 --duration 1s --out other --workload b")));
     dyno.assert_ran(&run(&dyno, &line("--users 2 --duration 1s --out closed")));
-    for (dirs, words) in [
+    for (dirs, sentence) in [
         ("one one", "they are the same run: its operations would count twice"),
         ("one other", "duration is 3s and 1s: runs that apply different loads"),
         ("later other", "readproportion is 0.5 and 0.95"),
@@ -68,7 +68,7 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     ] {
         let refused = run(&dyno, &format!("merge {dirs}"));
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{dirs}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(sentence), "{dirs}: {}", stderr(&refused));
     }
     dyno.assert_ran(&run(&dyno, &line("--rate 300 --duration 1s --out again --seed 7")));
     let apart = run(&dyno, "merge later again");
@@ -168,8 +168,8 @@ fn lists_show_runs_and_a_run_under_way_is_called_running() {
         text.starts_with("RUNNING") && !text.contains("INVALID") && !text.contains("interrupted"),
         "{text}"
     );
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("200/s were due (open loop, 64 connections)"), "{text}");
+    let message = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(message.contains("200/s were due (open loop, 64 connections)"), "{text}");
     let page = stdout(&run(&dyno, "report runs/second --format html"));
     assert!(page.contains(">RUNNING</strong>") && !page.contains("closed loop"), "the page");
     dyno_testkit::signal(under_way.id(), "INT");
@@ -257,8 +257,8 @@ fn a_server_that_refuses_its_options_is_a_configuration_error_with_its_own_words
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     let refused = run(&dyno, "run x.yaml --out o --quiet");
     assert_exit(&refused, &[2]);
-    let words = stderr(&refused);
-    assert!(words.contains("no-such-option") && !words.contains("unreachable"), "{words}");
+    let output = stderr(&refused);
+    assert!(output.contains("no-such-option") && !output.contains("unreachable"), "{output}");
 }
 
 #[test]
@@ -269,13 +269,13 @@ fn records_of_another_shape_are_not_measured_instead() {
     dyno.assert_ran(&run(&dyno, &base));
     let refused = run(&dyno, &format!("{base} --fields 2 --field-length 10"));
     assert_exit(&refused, &[2]);
-    let words = stderr(&refused);
+    let output = stderr(&refused);
     assert!(
-        words.contains(
+        output.contains(
             "the records that are there have 10 fields (field0 ...) of 100 bytes, those of this run 2 fields \
              (field0 ...) of 10 bytes: --reload loads them again, --no-load measures those that are there"
         ),
-        "{words}"
+        "{output}"
     );
     let ordered = run(&dyno, &format!("{base} -p insertorder=ordered"));
     assert_exit(&ordered, &[2]);

@@ -45,8 +45,8 @@ fn digest(server: &RedisProcess) -> String {
     server.cli(&["EVAL", script, "0"])
 }
 
-fn monitor_line(ms: u64, database: u32, client: u32, words: &str) -> String {
-    let quoted: Vec<String> = words.split(' ').map(|word| format!("\"{word}\"")).collect();
+fn monitor_line(ms: u64, database: u32, client: u32, text: &str) -> String {
+    let quoted: Vec<String> = text.split(' ').map(|word| format!("\"{word}\"")).collect();
     format!(
         "{}.{:06} [{database} 127.0.0.1:{client}] {}\n",
         1_000 + ms / 1_000,
@@ -546,12 +546,12 @@ fn what_is_learned_behaves_like_the_recording() {
     };
     for n in 0..20_000u64 {
         let rank = (1_000f64.powf(draw(1_000_000) as f64 / 1e6)) as u64;
-        let words = match draw(100) {
+        let message = match draw(100) {
             0..75 => format!("GET item:{rank}"),
             75..95 => format!("SET item:{rank} {}", "v".repeat(20 + draw(200) as usize)),
             _ => "INCR visits".to_owned(),
         };
-        text += &monitor_line(n, 0, n as u32 % 5, &words);
+        text += &monitor_line(n, 0, n as u32 % 5, &message);
     }
     recorded(&dyno, &text);
     let output = dyno.run(&["learn", "t.dyno", "-o", "work.yaml"]);

@@ -347,10 +347,10 @@ fn what_was_recorded_is_sent_once_more() {
         "{replay}"
     );
     let left = replay["left_out"].as_object().unwrap();
-    let of = |words: &str| {
+    let of = |message: &str| {
         let found: Vec<u64> =
-            left.iter().filter(|(why, _)| why.contains(words)).map(|(_, n)| n.as_u64().unwrap()).collect();
-        assert_eq!(found.len(), 1, "{words}: {left:?}");
+            left.iter().filter(|(why, _)| why.contains(message)).map(|(_, n)| n.as_u64().unwrap()).collect();
+        assert_eq!(found.len(), 1, "{message}: {left:?}");
         found[0]
     };
     assert_eq!(of("administer the server"), 1);

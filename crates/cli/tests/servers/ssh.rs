@@ -202,12 +202,12 @@ fn hosts_that_cannot_be_used_say_why() {
     let Some(lab) = lab(&["db", "load1"]) else { return };
     let dyno = Dyno::new();
     let text = experiment(&lab, "phases: {measure: {duration: 1s}}\n").replace("load1, load2", "load1");
-    let fail = |name: &str, text: String, words: &str| {
+    let fail = |name: &str, text: String, message: &str| {
         std::fs::write(dyno.path("e.yaml"), text).unwrap();
         let begun = Instant::now();
         let output = dyno.run(&["run", "e.yaml", "--out", name, "--quiet"]);
         let said = stdout(&output) + &stderr(&output);
-        assert!(!output.status.success() && said.contains(words), "{name}: {said}");
+        assert!(!output.status.success() && said.contains(message), "{name}: {said}");
         assert!(begun.elapsed() < Duration::from_secs(30), "{name} took {:?}", begun.elapsed());
     };
     let config = std::fs::read_to_string(lab.path("ssh_config")).unwrap();
@@ -260,7 +260,10 @@ fn hosts_of_another_sort_are_refused_before_anything_is_copied() {
     let fail = |name: &str, words: &[&str]| {
         let output = dyno.run(&["run", "e.yaml", "--out", name, "--quiet"]);
         let said = stdout(&output) + &stderr(&output);
-        assert!(!output.status.success() && words.iter().all(|words| said.contains(words)), "{name}: {said}");
+        assert!(
+            !output.status.success() && words.iter().all(|message| said.contains(message)),
+            "{name}: {said}"
+        );
     };
     lab.program("uname", "case $1 in -m) echo riscv64;; *) echo Linux;; esac");
     fail("machine", &["it is riscv64, this host", "dyno-worker-riscv64"]);
@@ -320,9 +323,9 @@ fn a_host_that_is_separated_for_a_while_hands_over_what_it_has_measured() {
     dyno.assert_ran(&dyno_testkit::finish(child));
     let (dir, _) = only_run(&dyno, "far");
     let summary = dyno.summary(dir.to_str().unwrap());
-    let words = summary["verdict"].to_string();
-    assert!(words.contains("heard nothing of their controller"), "{words}");
-    assert!(!words.contains("since its last second is missing"), "{words}");
+    let message = summary["verdict"].to_string();
+    assert!(message.contains("heard nothing of their controller"), "{message}");
+    assert!(!message.contains("since its last second is missing"), "{message}");
     let measured = dyno_testkit::phase(&summary, "measure");
     assert_eq!(dyno_testkit::arrivals(measured), dyno_testkit::outcome(measured, "ok"), "{measured}");
     assert_nothing_left(&lab);

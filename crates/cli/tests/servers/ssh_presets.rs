@@ -52,8 +52,8 @@ fn preset(lab: &Lab, dyno: &Dyno, number: u32, more: &[&str]) -> Vec<(PathBuf, V
 }
 
 #[expect(clippy::print_stderr, reason = "the figures are written down in docs/clusters.md")]
-fn say(words: &str) {
-    eprintln!("{words}");
+fn say(message: &str) {
+    eprintln!("{message}");
 }
 
 /// What a phase of a run has done well.

@@ -232,10 +232,11 @@ fn pocdrivers_documents_fit_where_documents_do() {
     let refused = dyno.run(&["pocdriver", "-c", "sqlite:p.db", "-d", "1", "-a", "2:2", "-g", "1"]);
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("a table has no field called"), "{}", stderr(&refused));
-    for (target, words) in [("basic:", "has no documents"), ("redis://127.0.0.1:1", "nothing listens there")]
+    for (target, message) in
+        [("basic:", "has no documents"), ("redis://127.0.0.1:1", "nothing listens there")]
     {
         let refused = dyno.run(&["sysbench-mongodb", "--target", target]);
-        assert!(!refused.status.success() && stderr(&refused).contains(words), "{}", stderr(&refused));
+        assert!(!refused.status.success() && stderr(&refused).contains(message), "{}", stderr(&refused));
     }
 }
 
@@ -299,9 +300,9 @@ fn sharded_collections_are_loaded_and_asked_by_their_shard_key() {
     };
     let dyno = Dyno::new();
     let uri = format!("URI={}", server.uri(""));
-    let words = "SHARDED=yes MAX_SHARD_KEY=8 DOCS_PER_SHARD=50 NUM_COLLECTIONS=1 NUM_WRITER_THREADS=1 \
+    let text = "SHARDED=yes MAX_SHARD_KEY=8 DOCS_PER_SHARD=50 NUM_COLLECTIONS=1 NUM_WRITER_THREADS=1 \
                  RUN_TIME_SECONDS=2 NUM_SECONDS_PER_FEEDBACK=1 SEED=3";
-    let run = dyno.run(&[&["sysbench-mongodb", &uri][..], &words.split(' ').collect::<Vec<_>>()].concat());
+    let run = dyno.run(&[&["sysbench-mongodb", &uri][..], &text.split(' ').collect::<Vec<_>>()].concat());
     dyno.assert_ran(&run);
     assert!(stdout(&run).contains("400 inserts"), "{}", stdout(&run));
     // One user alone finds everything: every insert finds its _id free.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-fn run(dyno: &Dyno, words: &str) -> Output {
-    dyno.run(&words.split(' ').collect::<Vec<_>>())
+fn run(dyno: &Dyno, text: &str) -> Output {
+    dyno.run(&text.split(' ').collect::<Vec<_>>())
 }
 
 fn explained(dyno: &Dyno, dir: &str) -> Value {
@@ -148,13 +148,13 @@ fn documents_of_another_shape_are_refused() {
         |file: &str, more: &str| format!("run {uri} --workload {file}.yaml --ops 50 --no-out --quiet{more}");
     dyno.assert_ran(&run(&dyno, &line("a", "")));
     dyno.assert_ran(&run(&dyno, &line("a", "")));
-    for (file, words) in [
+    for (file, message) in [
         ("b", "whose field pad is text of 100 bytes, in those of this run it is text of 10 bytes: --reload"),
         ("c", "with the fields _id, pad, those of this run have _id, other: --reload"),
     ] {
         let refused = run(&dyno, &line(file, ""));
         assert_exit(&refused, &[2]);
-        assert!(stderr(&refused).contains(words), "{file}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{file}: {}", stderr(&refused));
         dyno.assert_ran(&run(&dyno, &line(file, " --no-load")));
     }
     let file = format!(
@@ -163,10 +163,10 @@ fn documents_of_another_shape_are_refused() {
     );
     std::fs::write(dyno.path("s.yaml"), file).unwrap();
     let refused = run(&dyno, "run s.yaml --out s --quiet");
-    let words = stderr(&refused);
+    let output = stderr(&refused);
     assert!(
-        words.contains("sbtest1 holds documents with the fields _id, pad") && words.contains("`always`"),
-        "{words}"
+        output.contains("sbtest1 holds documents with the fields _id, pad") && output.contains("`always`"),
+        "{output}"
     );
     // Nor by the command, whether it would load beside them or not.
     for load in ["yes", "no"] {
@@ -177,10 +177,10 @@ fn documents_of_another_shape_are_refused() {
         );
         let refused = run(&dyno, &line);
         assert_exit(&refused, &[2]);
-        let words = stderr(&refused);
+        let output = stderr(&refused);
         let shapes =
             "sbtest1 holds documents with the fields _id, pad, those of this run have _id, c, k, pad:";
-        assert!(words.contains(shapes) && words.contains("DB_NAME"), "{load}: {words}");
+        assert!(output.contains(shapes) && output.contains("DB_NAME"), "{load}: {output}");
     }
     // POCDriver may add to what is there, but not query it for its own.
     let poc =
@@ -200,7 +200,7 @@ fn embedded_records_of_another_shape_are_refused() {
     for scheme in ["sqlite", "redb", "fjall"] {
         let base = format!("run {scheme}:{scheme}.db -n 200 --ops 50 --no-out --quiet");
         dyno.assert_ran(&run(&dyno, &base));
-        for (more, words) in [
+        for (more, message) in [
             (" --field-length 10", "of 100 bytes, those of this run 10 fields (field0 ...) of 10 bytes"),
             (" --fields 2", "field9"),
             (" -p insertorder=ordered", "have hashed keys (insertorder), this run asks for ordered ones"),
@@ -209,7 +209,7 @@ fn embedded_records_of_another_shape_are_refused() {
             assert_exit(&refused, &[2]);
             let told = stderr(&refused);
             // SQLite has columns, the others count fields.
-            assert!(told.contains(words) || told.contains("this run 2 fields"), "{scheme}{more}: {told}");
+            assert!(told.contains(message) || told.contains("this run 2 fields"), "{scheme}{more}: {told}");
         }
         dyno.assert_ran(&run(&dyno, &format!("{base} --reload --field-length 10")));
         dyno.assert_ran(&run(&dyno, &format!("{base} --field-length 10")));
@@ -240,26 +240,26 @@ fn embedded_documents_of_another_shape_are_refused() {
         assert!(!stderr(&again).contains("holds documents"), "{scheme}: {}", stderr(&again));
         let short = "whose field pad is text of 100 bytes, in those of this run it is text of 10 bytes";
         let others = "with the fields _id, live, pad, since, those of this run have _id, live, other, since";
-        for (file, words) in [("b", short), ("c", others)] {
+        for (file, message) in [("b", short), ("c", others)] {
             let refused = line(file, "");
             assert_exit(&refused, &[2]);
             let told = stderr(&refused);
-            assert!(told.contains(words) && told.contains("--reload drops it"), "{scheme} {file}: {told}");
+            assert!(told.contains(message) && told.contains("--reload drops it"), "{scheme} {file}: {told}");
             dyno.assert_ran(&line(file, " --no-load"));
             let text = format!(
                 "target: '{target}'\nworkload: {{documents: {file}.yaml}}\nphases: {{measure: {{operations: 50}}}}\n"
             );
             std::fs::write(dyno.path("x.yaml"), text).unwrap();
             let refused = run(&dyno, &format!("run x.yaml --out {scheme}-{file} --quiet"));
-            assert!(stderr(&refused).contains(words), "{scheme} {file}: {}", stderr(&refused));
+            assert!(stderr(&refused).contains(message), "{scheme} {file}: {}", stderr(&refused));
         }
         let sizes =
             "NUM_COLLECTIONS=1 NUM_DOCUMENTS_PER_COLLECTION=300 RUN_TIME_SECONDS=1 NUM_WRITER_THREADS=1";
         for load in ["yes", "no"] {
             let refused = run(&dyno, &format!("sysbench-mongodb --target {target} {sizes} DOLOAD={load}"));
             assert_exit(&refused, &[2]);
-            let words = "sbtest1 holds documents with the fields _id, live, pad, since, those of this run have _id, c, k, pad";
-            assert!(stderr(&refused).contains(words), "{scheme}: {}", stderr(&refused));
+            let message = "sbtest1 holds documents with the fields _id, live, pad, since, those of this run have _id, c, k, pad";
+            assert!(stderr(&refused).contains(message), "{scheme}: {}", stderr(&refused));
         }
     }
 }

@@ -117,11 +117,11 @@ fn passwords_are_checked_and_never_written() {
 #[test]
 fn a_uri_of_another_protocol_is_told_so_within_a_second() {
     let dyno = Dyno::new();
-    let told = |uri: String, words: &str| {
+    let told = |uri: String, message: &str| {
         let begun = std::time::Instant::now();
         let refused = dyno.run(&["run", &uri, "--no-out"]);
         assert_exit(&refused, &[3]);
-        assert!(stderr(&refused).contains(words), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(message), "{}", stderr(&refused));
         assert!(!stderr(&refused).contains("TLS"), "{}", stderr(&refused));
         // The patience for a silent server is five seconds.
         assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());

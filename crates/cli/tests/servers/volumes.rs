@@ -48,8 +48,8 @@ fn experiment(dyno: &Dyno, name: &str, server: &str, rest: &str) -> Vec<Value> {
 
 const PHASES: &str = "phases: {measure: {users: 4, operations: 400, warmup: 0s}}\n";
 
-fn ycsb(words: &str) -> String {
-    format!("workload: {{ycsb: {{{words}}}}}\n{PHASES}")
+fn ycsb(message: &str) -> String {
+    format!("workload: {{ycsb: {{{message}}}}}\n{PHASES}")
 }
 
 fn folders(path: &Path) -> Vec<String> {

@@ -65,10 +65,10 @@ fn a_variable_is_named_as_it_was_given() {
     let dyno = Dyno::new();
     let cache = run(&dyno, &["read", "--dry-run", "--set", "CACHE_SIZE_GB=100000"]);
     assert_exit(&cache, &[0]);
-    let words = stderr(&cache);
+    let output = stderr(&cache);
     assert!(
-        words.contains("CACHE_SIZE_GB (--set): the caches of the servers may grow to 293.0 TiB"),
-        "{words}"
+        output.contains("CACHE_SIZE_GB (--set): the caches of the servers may grow to 293.0 TiB"),
+        "{output}"
     );
     // What the run refuses, the dry run refuses in the same words.
     let cores = ["gated", "--reading", "25", "--set", "NUMACTL_OPTION=3/CORE_NUMS_EACH_INSTANCE=9999"];
@@ -221,9 +221,9 @@ fn a_second_load_of_a_server_that_exists_says_what_to_do() {
     dyno.assert_ran(&run(&dyno, &line));
     let again = run(&dyno, &line);
     assert_exit(&again, &[5]);
-    let words = stderr(&again);
+    let output = stderr(&again);
     assert!(
-        words.contains("the target holds records of this load already: drop them first, and it loads anew"),
-        "{words}"
+        output.contains("the target holds records of this load already: drop them first, and it loads anew"),
+        "{output}"
     );
 }

@@ -42,11 +42,11 @@ fn windows_have_tracers_and_kpis() {
     );
     let run = fs::read_dir(home.join("experiment/runs")).unwrap().next().unwrap().unwrap().path();
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
-    let at = |event: &str, words: &str| {
+    let at = |event: &str, message: &str| {
         let line = events.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         let mut found =
-            line.filter(|line| line["event"] == event && line["text"].as_str().unwrap().starts_with(words));
-        let at = found.next().unwrap_or_else(|| panic!("no {event} {words} in {events}"));
+            line.filter(|line| line["event"] == event && line["text"].as_str().unwrap().starts_with(message));
+        let at = found.next().unwrap_or_else(|| panic!("no {event} {message} in {events}"));
         at["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond()
     };
     let (begin, first, last) = (at("begin", "measure"), at("trace_begin", "1 "), at("trace_end", "1 "));
@@ -106,11 +106,11 @@ THREADS: [1, 2]
         ("RUN: 1\n", "names the test"),
         ("---\n", "names no test"),
     ];
-    for (text, words) in wrong {
+    for (text, message) in wrong {
         fs::write(dyno.path("set.yaml"), text).unwrap();
         let output = dyno.run(&["wsf", "--testset", "set.yaml", "--server", "redis", "--noenv"]);
         assert_exit(&output, &[2]);
-        assert!(stderr(&output).contains(words), "{text}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{text}: {}", stderr(&output));
     }
 }
 
@@ -143,7 +143,7 @@ fn the_host_is_prepared_reused_and_cleaned_up() {
 #[test]
 fn what_needs_more_than_one_host_is_refused_or_said() {
     let dyno = Dyno::new();
-    for (option, words) in [
+    for (option, message) in [
         ("--check-docker-image", "there are no images"),
         ("--push-docker-image=x", "there are no images"),
         ("--attach=x", "logs are a folder"),
@@ -154,13 +154,13 @@ fn what_needs_more_than_one_host_is_refused_or_said() {
     ] {
         let output = dyno.run(&["wsf", "gated", "--noenv", "--dry-run", option]);
         assert_exit(&output, &[2]);
-        assert!(stderr(&output).contains(words), "{option}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{option}: {}", stderr(&output));
     }
     let arguments = ["wsf", "gated", "--noenv", "--dry-run", "--burst-align", "-j", "4", "--novalidate"];
     let output = dyno.run(&[&arguments[..], &["--options=--sar --iostat"]].concat());
     assert_exit(&output, &[0]);
-    for words in ["--burst-align: without effect", "-j: without effect", "--novalidate: without effect"] {
-        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    for message in ["--burst-align: without effect", "-j: without effect", "--novalidate: without effect"] {
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
     }
     assert!(stdout(&output).contains("\"command\":[\"sar\",\"-A\",\"5\"]"), "{}", stdout(&output));
     let published = dyno.run(&["wsf", "list-kpi", "--intel_publish"]);

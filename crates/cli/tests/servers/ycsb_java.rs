@@ -39,8 +39,8 @@ fn each_reads_what_the_other_has_written() {
                     -p readproportion=0.5 -p updateproportion=0.3 -p scanproportion=0.2 -p dataintegrity=true \
                     -p fieldlengthdistribution=constant -threads 2 -p redis.host=127.0.0.1";
     let ycsb = |mode: &str, port: u16| {
-        let words = format!("ycsb {mode} redis {workload} -p redis.port={port}");
-        dyno.run(&words.split_whitespace().collect::<Vec<_>>())
+        let text = format!("ycsb {mode} redis {workload} -p redis.port={port}");
+        dyno.run(&text.split_whitespace().collect::<Vec<_>>())
     };
     let theirs = |flag: &str, port: u16| {
         java(&folder, &format!("{flag} -db RecordStore {workload} -p redis.port={port}"))
@@ -77,8 +77,8 @@ fn keys_are_the_same() {
              -p fieldcount=1 -p fieldlength=1 -p {order}"
         );
         let theirs = java(&folder, &format!("-load -db site.ycsb.BasicDB {common}"));
-        let words = format!("ycsb load basic {common}");
-        let ours = dyno.run(&words.split_whitespace().collect::<Vec<_>>());
+        let text = format!("ycsb load basic {common}");
+        let ours = dyno.run(&text.split_whitespace().collect::<Vec<_>>());
         let keys = |output: &Output| -> Vec<String> {
             let lines = stdout(output)
                 .lines()
@@ -143,8 +143,8 @@ fn which_records_are_read_while_others_are_inserted_is_as_with_ycsb() {
         let mut missed = Vec::new();
         for seed in 1..=3 {
             let theirs = java(&folder, &format!("-t -db site.ycsb.BasicDB {common}"));
-            let words = format!("ycsb run basic {common} -p dyno.seed={seed}");
-            let ours = dyno.run(&words.split_whitespace().collect::<Vec<_>>());
+            let text = format!("ycsb run basic {common} -p dyno.seed={seed}");
+            let ours = dyno.run(&text.split_whitespace().collect::<Vec<_>>());
             dyno.assert_ran(&ours);
             let (theirs, _) = choices(&stdout(&theirs), records);
             let (ours, inserted) = choices(&stdout(&ours), records);
@@ -180,7 +180,7 @@ fn an_end_by_time_leaves_no_gap() {
     let common = format!(
         "redis -P workloads/workloadd -p recordcount=1000 -p insertorder=ordered -p fieldcount=1 -p fieldlength=4 {target}"
     );
-    let ycsb = |words: String| dyno.run(&words.split_whitespace().collect::<Vec<_>>());
+    let ycsb = |text: String| dyno.run(&text.split_whitespace().collect::<Vec<_>>());
     dyno.assert_ran(&ycsb(format!("ycsb load {common}")));
     let threads = "-p operationcount=100000000 -p maxexecutiontime=1 -threads 16 -p dyno.load.threads=2";
     dyno.assert_ran(&ycsb(format!("ycsb run {common} {threads}")));

@@ -193,8 +193,8 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
     );
     let answer: Value = serde_json::from_slice(&Url::parse(&url)?.get()?)?;
     if answer["status"] != "success" {
-        let words = answer["error"].as_str().unwrap_or("it does not answer the query");
-        return Err(PrometheusFailure::Refused(words.to_owned()));
+        let message = answer["error"].as_str().unwrap_or("it does not answer the query");
+        return Err(PrometheusFailure::Refused(message.to_owned()));
     }
     let series = answer["data"]["result"].as_array().map_or(&[][..], Vec::as_slice);
     let [series] = series else {

@@ -96,8 +96,8 @@ fn place(
         (named, []) => named,
         (named, known) if known.contains(&named) => named,
         (named, known) => {
-            let words = format!("-cx {named}: is no context of {NAME}: expected {}", known.join(", "));
-            return Err(Failure::usage(words));
+            let message = format!("-cx {named}: is no context of {NAME}: expected {}", known.join(", "));
+            return Err(Failure::usage(message));
         }
     };
     let namespace = match typed.value("namespace") {

@@ -46,13 +46,13 @@ fn on_path(name: &str) -> Option<PathBuf> {
 /// The command.
 pub fn jupyter(typed: &TypedFlags) -> Result<Exit, Failure> {
     let Some(experiment) = super::folders::experiments(typed)?.pop() else {
-        let words = format!("jupyter: no experiments in {}", typed.value("resultfolder"));
-        return Err(Failure::usage(words));
+        let message = format!("jupyter: no experiments in {}", typed.value("resultfolder"));
+        return Err(Failure::usage(message));
     };
     let Some(program) = on_path("jupyter") else {
-        let words = "jupyter: is not on PATH; `pip install ./python/dyno-results[notebook]` brings it and the package that the \
+        let message = "jupyter: is not on PATH; `pip install ./python/dyno-results[notebook]` brings it and the package that the \
                      notebook reads with";
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     };
     let mut probe = child::clean_command("python3");
     probe
@@ -108,11 +108,11 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
     terminal::note(&format!("the notebook reads {} (DYNO_EXPERIMENT); Ctrl-C ends it", experiment.display()));
     loop {
         if let Some(status) = child.0.try_wait()? {
-            let words = format!(
+            let message = format!(
                 "jupyter has ended ({status}): it says above why; `pip install ./python/dyno-results[notebook]` where a part is \
                  missing"
             );
-            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::usage(words)) };
+            return if status.success() { Ok(Exit::Ok) } else { Err(Failure::usage(message)) };
         }
         if control.is_stopping() {
             return Ok(Exit::Interrupted);

@@ -183,9 +183,9 @@ fn one_cell(ready: &CheckedCommandLine, mode: &str) -> Result<(), Failure> {
     match ready.plan.cells.as_slice() {
         [_] => Ok(()),
         _ => {
-            let words = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, \
+            let message = "leaves one configuration's servers: expected one value of -nlt, -nlp, -xnlf, -nbp, -nbt, \
                          -xnbf, -ne, -dbms";
-            Err(Failure::usage(format!("{mode}: {words}")))
+            Err(Failure::usage(format!("{mode}: {message}")))
         }
     }
 }
@@ -239,8 +239,8 @@ fn left(
         (None, Some(record)) if record.not_started => Err(Failure::usage(record.words.clone())),
         (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Err(Exit::Interrupted)),
         (None, record) => {
-            let words = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());
-            terminal::warn(&format!("{mode}: {words}; nothing was left running"));
+            let message = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());
+            terminal::warn(&format!("{mode}: {message}; nothing was left running"));
             Ok(Err(Exit::Invalid))
         }
     }

@@ -161,9 +161,9 @@ impl<'a> ConfigDraft<'a> {
     fn unknown(&mut self, of: &Literal, path: &str, known: &[&str]) {
         for (key, value) in of.entries().filter(|(key, _)| !known.contains(key)) {
             let hint = suggest::hint(key, known.iter().copied());
-            let words =
+            let message =
                 format!("{}:{}:{}: {path}{key}: is not known{hint}", self.file, value.line, value.column);
-            self.out.warnings.push(words);
+            self.out.warnings.push(message);
         }
     }
 
@@ -252,11 +252,11 @@ impl<'a> ConfigDraft<'a> {
             Some(name) => match set(self.root, name) {
                 Some(set) => set,
                 None => {
-                    let words = format!(
+                    let message = format!(
                         "{}:{}:{}: {path}metrics: there is no set of metrics {name:?}",
                         self.file, asked.line, asked.column
                     );
-                    self.out.warnings.push(words);
+                    self.out.warnings.push(message);
                     return Ok(Vec::new());
                 }
             },
@@ -353,8 +353,8 @@ mod tests {
         let redis = config.dockers["Redis"].as_ref().unwrap();
         let kinds: Vec<MetricKind> = redis.metrics["sut"].iter().map(|metric| metric.kind).collect();
         assert_eq!(kinds, [MetricKind::Ratio]);
-        let words = "c:2:95: metrics.odd.metric: expected counter, gauge or ratio; it is left out";
-        assert!(redis.warnings[0].ends_with(words.split_once(": ").unwrap().1), "{:?}", redis.warnings);
+        let sentence = "c:2:95: metrics.odd.metric: expected counter, gauge or ratio; it is left out";
+        assert!(redis.warnings[0].ends_with(sentence.split_once(": ").unwrap().1), "{:?}", redis.warnings);
         assert!(
             config.dockers["Other"]
                 .as_ref()

@@ -35,14 +35,14 @@ pub enum PythonLiteral {
 
 /// Error in a literal, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{line}:{column}: {words}")]
+#[error("{line}:{column}: {message}")]
 pub struct LiteralError {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
     /// In words.
-    pub words: String,
+    pub message: String,
 }
 
 impl Literal {
@@ -140,7 +140,7 @@ impl LiteralReader<'_> {
 
     fn error_at(&self, at: usize, words: impl Into<String>) -> LiteralError {
         let (line, column) = self.place(at);
-        LiteralError { line, column, words: words.into() }
+        LiteralError { line, column, message: words.into() }
     }
 
     fn error(&self, words: impl Into<String>) -> LiteralError {
@@ -207,12 +207,12 @@ impl LiteralReader<'_> {
             let key = self.value(depth + 1)?;
             self.skip();
             if !self.takes(":") {
-                let words = if self.peek().is_none() {
+                let message = if self.peek().is_none() {
                     "the text ends after a key"
                 } else {
                     "expected a colon after a key"
                 };
-                return Err(self.error(words));
+                return Err(self.error(message));
             }
             let value = self.value(depth + 1)?;
             entries.push((key, value));
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn nothing_is_evaluated_and_errors_have_a_place() {
-        for (text, line, column, words) in [
+        for (text, line, column, message) in [
             ("{'a': open('x')}", 1, 7, "\"open\": only literals"),
             ("{'a': 1 + 2}", 1, 9, "'+': expected a comma"),
             ("{\n 'a': 1\n 'b': 2}", 3, 2, "expected a comma"),
@@ -416,9 +416,9 @@ mod tests {
         ] {
             let error = read(text).unwrap_err();
             assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
-            assert!(error.words.contains(words), "{text}: {error}");
+            assert!(error.message.contains(message), "{text}: {error}");
         }
         let deep = "[".repeat(LITERAL_DEPTH + 2);
-        assert!(read(&deep).unwrap_err().words.contains("in each other"));
+        assert!(read(&deep).unwrap_err().message.contains("in each other"));
     }
 }

@@ -147,8 +147,8 @@ impl Options {
             .map(Dbms::parse)
             .collect::<Result<_, _>>()?;
         if dbms.is_empty() {
-            let words = "expected Redis, Valkey, KeyDB or Dragonfly; without it bexhoma would take SQL databases, too";
-            return Err(Refused::new(RefusalCode::Missing, "-dbms", format!("-dbms: {words}")));
+            let message = "expected Redis, Valkey, KeyDB or Dragonfly; without it bexhoma would take SQL databases, too";
+            return Err(Refused::new(RefusalCode::Missing, "-dbms", format!("-dbms: {message}")));
         }
         let scale = number(&typed, "scale", 1, MILLION)?;
         if !MILLION.is_multiple_of(scale) {

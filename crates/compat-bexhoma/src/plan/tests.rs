@@ -19,12 +19,12 @@ const OWN: [&str; 5] = [
     "-nc 2 -nw 3 -lr 64Gi -rr 64Gi -rsr -rss 50Gi -rst shared run",
 ];
 
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
 fn made(text: &str) -> Result<LoweredExperiment, String> {
-    let typed = parse(&words(text)).map_err(|error| error.to_string())?;
+    let typed = parse(&split_words(text)).map_err(|error| error.to_string())?;
     Options::read(typed).and_then(|options| lower(&options)).map_err(|refused| refused.to_string())
 }
 
@@ -170,12 +170,12 @@ fn remainders_are_spread_and_none_is_dropped() {
     assert_eq!(drivers, [(3, 2), (2, 2), (2, 2), (2, 1)]);
     let target: f64 = one.loading.each().iter().map(|pod| pod.target).sum();
     assert!((target - 100.0).abs() < 1e-9);
-    for words in [
+    for message in [
         "client 0: 10 threads over 3 pods: bexhoma's floor makes 9",
         "client 0: 100 operations/s",
         "client 1: 9 threads",
     ] {
-        assert!(lowered.notes.iter().any(|note| note.contains(words)), "{words}: {:?}", lowered.notes);
+        assert!(lowered.notes.iter().any(|note| note.contains(message)), "{message}: {:?}", lowered.notes);
     }
     assert!(seed(1).notes.iter().all(|note| !note.contains("floor")), "the seed's divisions come out even");
 }
@@ -216,7 +216,7 @@ fn what_does_not_apply_is_refused_or_noted_by_name() {
         assert!(found.contains(why), "{given}: {found}");
     }
     assert!(made("-xwl a run").unwrap_err().contains("-dbms: expected Redis"));
-    assert!(parse(&words("empty")).unwrap_err().to_string().contains("TPC"));
+    assert!(parse(&split_words("empty")).unwrap_err().to_string().contains("TPC"));
     let noted = [
         ("-t 60", "-t: without effect"),
         ("-xli 1", "-xli: without effect: every second"),

@@ -154,15 +154,15 @@ fn open(args: &PocArgs, work: &PocWork) -> Result<(Box<dyn Target>, LocalGenerat
 /// Says what an acknowledgement of a write stands for: figures of a load that one member acknowledges are none of copies.
 fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     let facts = opened.facts();
-    let Some(words) =
+    let Some(message) =
         facts.get("durability").filter(|_| MongoAdmin::from_target(opened).is_some() && config.writes())
     else {
         return;
     };
     match opened.write_concern().as_deref() == Some("1") {
-        false => terminal::verbatim(words),
+        false => terminal::verbatim(message),
         true => terminal::warn(&format!(
-            "{words}: a write counts when one member has it, and may be lost with that member; for copies put w=majority into \
+            "{message}: a write counts when one member has it, and may be lost with that member; for copies put w=majority into \
              the URI (dyno prove ingest proves them)"
         )),
     }

@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn the_first_of_a_repeated_flag_counts_and_the_user_is_told() {
-        let (words, notes) = line("-t 7 -threads=8 -e -e");
-        assert_eq!(words, "--threads=7 --empty");
+        let (message, notes) = line("-t 7 -threads=8 -e -e");
+        assert_eq!(message, "--threads=7 --empty");
         assert_eq!(notes, ["--threads is given twice: the first counts, 7, as in POCDriver"]);
         assert!(line("-t 7 -t 7").1.is_empty());
     }

@@ -194,9 +194,9 @@ fn verify(
     let keys = outcomes[Outcome::Ok as usize];
     let failed = count - keys;
     if failed > 0 {
-        let words = ended.phase.errors.iter().map(|(outcome, words)| format!("{outcome}: {words}"));
-        let words = words.collect::<Vec<_>>().join("; ");
-        terminal::error(&format!("{failed} keys do not hold what was written ({words})"));
+        let words = ended.phase.errors.iter().map(|(outcome, message)| format!("{outcome}: {message}"));
+        let message = words.collect::<Vec<_>>().join("; ");
+        terminal::error(&format!("{failed} keys do not hold what was written ({message})"));
     }
     let exit = match (control.is_stopping(), failed) {
         (true, _) => Exit::Interrupted,

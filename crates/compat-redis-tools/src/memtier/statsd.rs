@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn packets_are_memtiers() {
-        let words =
+        let text =
             "-t 2 -c 2 --test-time 2 --statsd-host 127.0.0.1 --statsd-port 18125 --graphite-port 18080";
-        let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         words.extend(["--statsd-run-label", "a b", "--statsd-prefix", "m.x y"].map(str::to_owned));
         let Ok(Parsed::Run(settings)) = parse(&words) else { panic!("these are settings") };
         let statsd = settings.statsd.clone().unwrap();

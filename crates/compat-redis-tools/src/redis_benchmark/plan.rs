@@ -48,7 +48,7 @@ struct SuiteTest {
     names: &'static [&'static str],
     title: &'static str,
     /// Words with blanks between them; `{t}` is the tag of a cluster, and whole words in braces stand for values.
-    words: &'static str,
+    text: &'static str,
     /// How often the words behind the first come.
     times: usize,
     valkey_only: bool,
@@ -56,8 +56,8 @@ struct SuiteTest {
     by_default: bool,
 }
 
-const fn known(names: &'static [&'static str], title: &'static str, words: &'static str) -> SuiteTest {
-    SuiteTest { names, title, words, times: 1, valkey_only: false, by_default: true }
+const fn known(names: &'static [&'static str], title: &'static str, text: &'static str) -> SuiteTest {
+    SuiteTest { names, title, text, times: 1, valkey_only: false, by_default: true }
 }
 
 /// The suite of `redis-benchmark` 7.2 and `valkey-benchmark` 9, in its order.
@@ -221,14 +221,14 @@ fn note_names(names: &[String], is_valkey: bool, notes: &mut Vec<String>) -> Res
 
 /// The operation of a test of the suite.
 fn operation_of(args: &Args, known: &SuiteTest) -> CommandOperation {
-    let mut words = known.words.split(' ');
+    let mut words = known.text.split(' ');
     let name = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
     let mut command = vec![literal(name)];
     for _ in 0..known.times {
         command.extend(rest.iter().map(|word| word_of_suite(args, word)));
     }
-    let key = known.words.contains("{t}").then_some(1);
+    let key = known.text.contains("{t}").then_some(1);
     operation(args, known.title, vec![command], vec![key], !READS.contains(&name), LOOKUPS.contains(&name))
 }
 

@@ -89,9 +89,9 @@ pub fn list_kpi(args: &ListKpiArgs) -> Result<Exit, Failure> {
 /// `xls-table`: `--var3` and `--var4` have tables of their own.
 fn table(args: &ListKpiArgs, listings: &[Listing]) -> Result<String, Failure> {
     let (Some(row), Some(column)) = (&args.var1, &args.var2) else {
-        let words =
+        let message =
             "--format xls-table: expected --var1 NAME and --var2 NAME, two of the parameters (--params)";
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     };
     let tables: Vec<&str> = [&args.var3, &args.var4].into_iter().flatten().map(String::as_str).collect();
     pivot(listings, Axes { row, column, tables: &tables }, args.all)
@@ -103,9 +103,9 @@ fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
     let published =
         args.owner.is_some() || args.tags.is_some() || args.pretag.is_some() || args.uri.is_some();
     if args.intel_publish || published {
-        let words =
+        let message =
             "--intel_publish: is not offered: it needs the framework's own service; --format xls-list is CSV";
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     }
     let varied = args.format != ListFormat::XlsTable
         && [&args.var1, &args.var2, &args.var3, &args.var4].into_iter().any(Option::is_some);

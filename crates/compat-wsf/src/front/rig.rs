@@ -86,8 +86,8 @@ fn keys(option: &str, such: &str, texts: &[String]) -> Result<Vec<(String, Value
 
 fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
     let Some(path) = &args.rig.inventory else {
-        let words = "expected --inventory FILE, with the groups worker and client";
-        return Err(usage(format!("--backend ssh: {words}")));
+        let message = "expected --inventory FILE, with the groups worker and client";
+        return Err(usage(format!("--backend ssh: {message}")));
     };
     let shown = path.display().to_string();
     let wrong = |why: &dyn std::fmt::Display| usage(format!("--inventory {shown}: {why}"));

@@ -64,8 +64,8 @@ pub fn available(args: &WsfArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let missing = args.program.as_ref().map_or(kind.program_name().into(), |path| path.display().to_string());
-    let words = "--target URI names a server that runs, --server ferretdb or redis starts another one";
-    Err(Failure::usage(format!("{missing} is not there: {words}; --dry-run needs none")))
+    let message = "--target URI names a server that runs, --server ferretdb or redis starts another one";
+    Err(Failure::usage(format!("{missing} is not there: {message}; --dry-run needs none")))
 }
 
 fn on_path(program: &Path) -> bool {

@@ -36,9 +36,9 @@ pub fn select(args: &WsfArgs) -> Result<Vec<Selected>, Failure> {
     }
     let (include, exclude) = (pattern("-R", args.include.as_ref())?, pattern("-E", args.exclude.as_ref())?);
     if include.is_none() && exclude.is_none() && !args.list && args.verbose == 0 {
-        let words =
+        let message =
             "no test: name one, such as `dyno wsf gated`; -N lists them, -R REGEX chooses, -V alone runs all";
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     }
     let reading = reading.unwrap_or_default();
     let mut found = Vec::new();

@@ -22,8 +22,8 @@ fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
 /// `--prepare-sut`.
 pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
     if args.rig.backend != Backend::Local {
-        let words = "looks at this host; hosts of another backend are looked at with each run";
-        return Err(Failure::usage(format!("--prepare-sut: {words}")));
+        let message = "looks at this host; hosts of another backend are looked at with each run";
+        return Err(Failure::usage(format!("--prepare-sut: {message}")));
     }
     run::available(args)?;
     for one in iterations {
@@ -46,8 +46,8 @@ pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
     for one in iterations {
         let path = folder(args, one).join(FACTS);
         if !path.is_file() {
-            let words = "was not prepared; --prepare-sut does that";
-            return Err(Failure::usage(format!("--reuse-sut: {}: {words}", path.display())));
+            let message = "was not prepared; --prepare-sut does that";
+            return Err(Failure::usage(format!("--reuse-sut: {}: {message}", path.display())));
         }
         for change in environment::read_system(&path)?.list_differences(&read_system()) {
             let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());

@@ -22,8 +22,8 @@ use std::path::Path;
 pub fn read(args: &WsfArgs, path: &Path) -> Result<Vec<WsfArgs>, Failure> {
     let shown = path.display().to_string();
     if shown.ends_with(".m4") || shown.ends_with(".j2") {
-        let words = "is a template; expected the YAML that it expands to";
-        return Err(Failure::usage(format!("--testset {shown}: {words}")));
+        let message = "is a template; expected the YAML that it expands to";
+        return Err(Failure::usage(format!("--testset {shown}: {message}")));
     }
     let text = bounded::text_file(path, TEXT_BYTES)
         .map_err(|e| Failure::usage(format!("--testset {shown}: {e}")))?;
@@ -59,8 +59,8 @@ fn documents(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-fn refuse(node: &Node, key: &str, words: &str) -> Failure {
-    Failure::usage(node.error_at(key, words).to_string())
+fn refuse(node: &Node, key: &str, message: &str) -> Failure {
+    Failure::usage(node.error_at(key, message).to_string())
 }
 
 fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<WsfArgs>, Failure> {
@@ -85,9 +85,9 @@ fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<
                 sets.push(format!("{key}={}", text()));
             }
             _ => {
-                let words = "expected testcase, testcases, options, loop, burst, run, sync, config, PLATFORM, \
+                let message = "expected testcase, testcases, options, loop, burst, run, sync, config, PLATFORM, \
                              BENCHMARK or a variable of the workload";
-                return Err(refuse(node, key, words));
+                return Err(refuse(node, key, message));
             }
         }
     }

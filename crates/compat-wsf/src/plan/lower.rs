@@ -94,8 +94,8 @@ impl Draft<'_> {
             ("UNCORE_FREQUENCY_ENABLE", "frequencies are not set here; set them beforehand"),
         ];
         match why.iter().find(|(name, _)| self.from.on(name)) {
-            Some((name, words)) => {
-                Err(Refused::new(RefusalCode::Unsupported, *name, format!("{name}: {words}")))
+            Some((name, message)) => {
+                Err(Refused::new(RefusalCode::Unsupported, *name, format!("{name}: {message}")))
             }
             None => Ok(()),
         }

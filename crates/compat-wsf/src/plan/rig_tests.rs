@@ -178,11 +178,11 @@ fn packets_are_steered_on_the_hosts_of_servers() {
         assert_eq!(rps["*"], Rps::Word(RpsWord::All));
         assert!(!notes.contains("NETWORK_RPS_TUNE_ENABLE"), "{notes}");
     }
-    for (rig, words) in
+    for (rig, message) in
         [(Rig::Local, "a local run uses no network device"), (Rig::Kubernetes(Vec::new()), "--privileged")]
     {
         let (rps, notes) = of(rig);
-        assert!(rps.is_empty() && notes.contains(words), "{notes}");
+        assert!(rps.is_empty() && notes.contains(message), "{notes}");
     }
 }
 

@@ -128,10 +128,10 @@ pub fn list(listing: &Listing, all: bool, parameters: bool, outlier: Option<f64>
     out
 }
 
-fn spread(words: &str, name: &str, values: &[f64], out: &mut String) {
+fn spread(message: &str, name: &str, values: &[f64], out: &mut String) {
     let Some(s) = statistics(values) else { return };
     let mut line = |what: &str, value: f64, why: &str| {
-        let _ = writeln!(out, "{what} {words}{name}: {value}{why}");
+        let _ = writeln!(out, "{what} {message}{name}: {value}{why}");
     };
     line("avg", s.mean, "");
     if let Some(deviation) = s.deviation {

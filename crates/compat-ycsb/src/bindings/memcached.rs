@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn refusals() {
-        for (pairs, words) in [
+        for (pairs, message) in [
             (&[][..], "memcached.hosts"),
             (&[("memcached.hosts", "u:p@a")], "host[:port]"),
             (&[("memcached.hosts", "a:b")], "host[:port]"),
@@ -262,7 +262,7 @@ mod tests {
             (&[("memcached.uri", "redis://a")], "memcached://"),
         ] {
             let why = bound(pairs).unwrap_err();
-            assert!(why.contains(words), "{pairs:?}: {why}");
+            assert!(why.contains(message), "{pairs:?}: {why}");
         }
         let why = bound(&[("memcached.uri", "memcached://u:hidden@a/1")]).unwrap_err();
         assert!(why.contains("no databases") && !why.contains("hidden"), "{why}");

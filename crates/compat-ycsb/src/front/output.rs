@@ -64,8 +64,8 @@ pub(super) fn write(
     let options = &if short { work.options.without_samples() } else { work.options.clone() };
     if short {
         let most = work.client.samples;
-        let words = "single samples were kept: the report is by HdrHistogram instead; raise dyno.samples (40 bytes each)";
-        warn(work, &format!("only the first {most} {words}"));
+        let message = "single samples were kept: the report is by HdrHistogram instead; raise dyno.samples (40 bytes each)";
+        warn(work, &format!("only the first {most} {message}"));
     }
     let internal = |e: &dyn std::fmt::Display| Failure::internal(e.to_string());
     for warning in &metrics.warnings {

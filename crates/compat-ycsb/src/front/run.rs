@@ -111,7 +111,7 @@ fn jobs(
     control: &Arc<Control>,
 ) -> Result<(Job, Vec<Job>), Failure> {
     let found = work.prepare(place.opened.as_ref(), control)?;
-    found.notes.iter().for_each(|words| say(work, words));
+    found.notes.iter().for_each(|message| say(work, message));
     work.adopt(&found)?;
     let wanted = work.client.load_threads.map(|n| n as usize);
     let cores = choose_cores(wanted, work.client.threads as usize, place.local, None)?;

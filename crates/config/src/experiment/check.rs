@@ -294,8 +294,8 @@ fn check_window(spec: &Experiment) -> Result<(), InvalidSetting> {
     };
     for (path, time) in [("window.to", &spec.window.to), ("window.from", &spec.window.from)] {
         if let Some(time) = time.as_ref().filter(|time| **time > length) {
-            let words = format!("{time}: expected a time within the measured phase, which lasts {length}");
-            return Err(InvalidSetting::new(path, words));
+            let message = format!("{time}: expected a time within the measured phase, which lasts {length}");
+            return Err(InvalidSetting::new(path, message));
         }
     }
     Ok(())

@@ -133,7 +133,7 @@ fn listed(name: &str, values: &Node) -> Result<(String, Vec<Node>), TreeError> {
 
 /// `--set KEY=WORDS`, if `all`, the mapping of factors, has one of that name or one that varies that key: levels by their
 /// labels, or new values. Whether it has.
-pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Result<bool, TreeError> {
+pub(super) fn replace(all: &mut Node, key: &str, message: &str, node: &Node) -> Result<bool, TreeError> {
     let Value::Map(entries) = &mut all.value else { return Ok(false) };
     let varies = |(name, values): &(String, Node)| {
         let own = values.get("path").map_or_else(|| name.clone(), Node::to_label);
@@ -156,7 +156,7 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
     };
     let by_label =
         |wanted: &[Node]| wanted.iter().map(|node| one(&label(node))).collect::<Option<Vec<Node>>>();
-    let chosen = one(words)
+    let chosen = one(message)
         .map(|one| vec![one])
         .or_else(|| by_label(node.items().unwrap_or(std::slice::from_ref(node))));
     let together = !known.is_empty() && known.iter().all(|node| node.entries().is_some());
@@ -243,8 +243,8 @@ fn range(node: &Node, path: &str) -> Result<Vec<Node>, TreeError> {
         Some((value, at)) => {
             let number = if let Value::Text(text) = value { parse_number(text).ok() } else { None };
             let wrong = || {
-                let words = format!("{:?}: expected a number, such as 2000 or 2k", at.to_label());
-                at.error_at(&format!("{path}.{key}"), words)
+                let message = format!("{:?}: expected a number, such as 2000 or 2k", at.to_label());
+                at.error_at(&format!("{path}.{key}"), message)
             };
             number.map(Some).ok_or_else(wrong)
         }

@@ -58,7 +58,7 @@ fn what_cannot_be_meant_is_refused_where_it_stands() {
         wrong.starts_with("x.yaml:4:") && wrong.contains("explode") && wrong.contains("pause"),
         "{wrong}"
     );
-    for (fault, words) in [
+    for (fault, message) in [
         ("{kind: pause, at: 1s}", "expected for"),
         ("{kind: pause, at: never, for: 1s}", "or random"),
         ("{kind: pause, at: 1s, for: 0s}", "0s: expected a length"),
@@ -88,7 +88,7 @@ fn what_cannot_be_meant_is_refused_where_it_stands() {
         ("{kind: pause, at: 1s, for: 2s}\n- {kind: restart, at: 2s, on: server 1}", "faults.0 is under way"),
     ] {
         let told = error(fault);
-        assert!(told.contains(words) && told.starts_with("x.yaml:"), "{fault}: {told}");
+        assert!(told.contains(message) && told.starts_with("x.yaml:"), "{fault}: {told}");
     }
     assert!(
         error("{kind: pause,\n   at: 1s,\n   for: 0s}").starts_with("x.yaml:6:9"),

@@ -93,8 +93,8 @@ fn definition(root: &Value, field: &Value, form: &str, key: String) -> FlagDefin
     let choices = choices.filter_map(|one| Some((text(one, "const")?, text(one, "description")?)));
     let is_list = has_type("array");
     let names_of = |mark: &str| {
-        let words = text(field, mark).unwrap_or_default();
-        words.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        let sentence = text(field, mark).unwrap_or_default();
+        sentence.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     FlagDefinition {
         key,
@@ -107,7 +107,9 @@ fn definition(root: &Value, field: &Value, form: &str, key: String) -> FlagDefin
             &text(field, "x-help").or_else(|| text(field, "description")).unwrap_or_default(),
             is_list,
         ),
-        choices: choices.map(|(value, words)| (value, words.trim_end_matches('.').to_owned())).collect(),
+        choices: choices
+            .map(|(value, sentence)| (value, sentence.trim_end_matches('.').to_owned()))
+            .collect(),
         is_list,
         is_integer: has_type("integer"),
         has_numbers: kind.pointer("/items/type").and_then(Value::as_str) == Some("number"),
@@ -116,10 +118,10 @@ fn definition(root: &Value, field: &Value, form: &str, key: String) -> FlagDefin
 
 /// The description as plain text and without its unit, which the value's name says.
 fn help(description: &str, is_list: bool) -> String {
-    let words = description.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
-    let end = words.find(" Unit:").unwrap_or(words.len());
+    let message = description.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = message.find(" Unit:").unwrap_or(message.len());
     let several = if is_list { "; may be given several times" } else { "" };
-    format!("{}{several}", words[..end].trim_end_matches('.'))
+    format!("{}{several}", message[..end].trim_end_matches('.'))
 }
 
 impl FlagDefinition {
@@ -214,7 +216,7 @@ mod tests {
             ("Wheels of the toy. Default: 4", Some("N"))
         );
         let choices: Vec<_> =
-            flags[2].choices.iter().map(|(value, words)| (value.as_str(), words.as_str())).collect();
+            flags[2].choices.iter().map(|(value, message)| (value.as_str(), message.as_str())).collect();
         assert_eq!(choices, [("never", "Not at all"), ("always", "In every run")]);
         assert_eq!(flags[3].help, "Words that it says. Default: none; may be given several times");
         assert_eq!((flags[4].help.as_str(), flags[4].value_name.as_deref()), ("Is it loud?", None));

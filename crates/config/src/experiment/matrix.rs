@@ -59,11 +59,11 @@ pub fn masked_set(set: &str) -> String {
 /// last word over levels that set the key beside others.
 fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError> {
     let node = Node::from_option(set, "--set");
-    let Some((key, words)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+    let Some((key, message)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
         return Err(node.error_at("", "expected KEY=VALUE, such as --set phases.measure.users=8"));
     };
     if let Some(mut all) = tree.take_key("factors") {
-        let replaced = factors::replace(&mut all, key, words, &node);
+        let replaced = factors::replace(&mut all, key, message, &node);
         tree.set_path("factors", all);
         if replaced? {
             return Ok(None);

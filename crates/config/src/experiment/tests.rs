@@ -235,16 +235,16 @@ fn refusals_name_the_place() {
     assert!(none.starts_with("x.yaml:3:12: phases.measure.users: 0: expected 1 or more"), "{none}");
     let none = error("phases: {measure: {operations: 10, duration: 0s}}\n");
     assert!(none.contains("phases.measure.duration: 0s: expected a time above 0"), "{none}");
-    for (text, words) in [
+    for (text, message) in [
         ("phases: {measure: {users: many}}\n", "\"many\": expected a whole number, 0 or more"),
         ("strategy: {ladder: {times: fast}}\n", "\"fast\": expected a number"),
         ("kubernetes: 3\n", "3: expected a mapping"),
         ("monitors: {enabled: maybe}\n", "\"maybe\": expected true or false"),
         ("require: 5\n", "5: expected a list"),
     ] {
-        assert!(error(text).contains(words), "{}", error(text));
+        assert!(error(text).contains(message), "{}", error(text));
     }
-    for (warmup, measure, words) in [
+    for (warmup, measure, message) in [
         ("users: 0", "users: 4", "phases.warmup.users: 0: expected 1 or more"),
         ("users: 4", "rate: 100", "phases.warmup.users: with phases.measure.rate the schedule decides"),
         ("rate: 50", "users: 4", "phases.warmup.rate: the measured phase is a closed loop"),
@@ -252,10 +252,10 @@ fn refusals_name_the_place() {
     ] {
         let said =
             error(&format!("phases: {{warmup: {{duration: 1s, {warmup}}}, measure: {{{measure}}}}}\n"));
-        assert!(said.contains(words), "{said}");
+        assert!(said.contains(message), "{said}");
     }
     assert!(error("phases: {warmup: {users: 2}}\n").contains("duration"));
-    for (strategy, words) in [
+    for (strategy, message) in [
         ("ladder: {from: 0}", "x.yaml:2:27: strategy.ladder.from: 0: expected 1 to "),
         ("ladder: {from: 8, to: 4}", "x.yaml:2:34: strategy.ladder.to: 4: expected 8 or more, as from says"),
         ("ladder: {times: 1}", "strategy.ladder.times: 1: expected a factor above 1"),
@@ -277,7 +277,7 @@ fn refusals_name_the_place() {
         ),
     ] {
         let said = error(&format!("target: 'null:'\nstrategy: {{{strategy}}}\n"));
-        assert!(said.contains(words), "{said}");
+        assert!(said.contains(message), "{said}");
     }
     let open = error("phases: {measure: {rate: 100}}\nstrategy: {ladder: {}}\n");
     assert!(

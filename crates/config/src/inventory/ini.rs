@@ -2,7 +2,7 @@
 
 use crate::inventory::{Inventory, InventoryError, InventoryLineError};
 use dyno_types::limits::INVENTORY_HOSTS;
-use dyno_types::shell::words;
+use dyno_types::shell::split_words;
 
 enum Section {
     Hosts(String),
@@ -91,7 +91,7 @@ fn uncommented(line: &str) -> &str {
 
 /// `db[01:03].lab:2222 ansible_user=admin`
 fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), InventoryLineError> {
-    let mut all = words(uncommented(line))?.into_iter();
+    let mut all = split_words(uncommented(line))?.into_iter();
     let pattern = all.next().unwrap_or_default();
     let mut variables = Vec::new();
     for word in all {

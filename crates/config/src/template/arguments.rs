@@ -67,8 +67,8 @@ pub(super) fn arguments(
                 out.extend((0..most).map(|_| vec![TextPart::Value((*of).clone())]));
             }
             ValueTemplate::Array(..) => {
-                let words = format!("$array in a command: expected a fixed length of at most {ELEMENTS}");
-                return bad(node, words);
+                let message = format!("$array in a command: expected a fixed length of at most {ELEMENTS}");
+                return bad(node, message);
             }
             one => out.push(vec![TextPart::Value(one)]),
         },

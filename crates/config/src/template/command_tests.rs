@@ -90,7 +90,7 @@ fn a_file_of_commands_is_read() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    for (before, after, words) in [
+    for (before, after, message) in [
         ("PING", "[{ $key: users }]", "cart.yaml:14: command: expected a literal word first"),
         ("PING", "''", "cart.yaml:14: command: nothing"),
         ("board, 0, 9", "board, ~, 9", "an argument is missing"),
@@ -120,9 +120,9 @@ fn what_is_wrong_is_said_with_its_line() {
     ] {
         assert!(CART.contains(before), "{before}");
         let why = read(&CART.replacen(before, after, 1)).unwrap_err();
-        assert!(why.contains(words), "{after}: {why}");
+        assert!(why.contains(message), "{after}: {why}");
     }
-    for (own, words) in [
+    for (own, message) in [
         ("users: 2, weight: 3", "weight: an operation with users or a rate of its own"),
         ("rate: 0", "rate 0: expected operations per second"),
         ("blocking: true", "blocking: expected `users: N`"),
@@ -130,7 +130,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("users: 0", "0: expected a whole number, 1 to"),
     ] {
         let why = read(&format!("commands: {{ a: GET a, b: {{ command: GET b, {own} }} }}")).unwrap_err();
-        assert!(why.contains(words), "{own}: {why}");
+        assert!(why.contains(message), "{own}: {why}");
     }
     let alone = "commands: { b: { command: GET b, users: 2 } }";
     assert!(read(alone).unwrap_err().contains("at least one command without users or a rate of its own"));

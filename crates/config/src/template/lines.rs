@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        for (lines, ratio, words) in [
+        for (lines, ratio, message) in [
             (&["SET \"a"][..], &[][..], "is not closed"),
             (&["%{key} a"], &[], "literal word first"),
             (&["GET a ;"], &[], "literal word first"),
@@ -266,7 +266,7 @@ mod tests {
             (&[""], &[], "literal word first"),
         ] {
             let why = parse(lines, ratio).unwrap_err().to_string();
-            assert!(why.contains(words), "{lines:?}: {why}");
+            assert!(why.contains(message), "{lines:?}: {why}");
         }
     }
 }

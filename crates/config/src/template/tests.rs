@@ -96,7 +96,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("add: { insert", "one: { insert", "duplicate"),
         ("documents: 5 }", "transaction: [] }", "add: transaction: a list: expected a list of operations"),
     ] {
-        let words = with(from, to);
-        assert!(words.contains(expected), "{from} -> {to}: {words}");
+        let message = with(from, to);
+        assert!(message.contains(expected), "{from} -> {to}: {message}");
     }
 }

@@ -37,11 +37,11 @@ impl Error for TreeError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn serde::de::Expected) -> Self {
-        Self::custom(format_args!("{}: expected {}", words(&found), wanted(&expected.to_string())))
+        Self::custom(format_args!("{}: expected {}", describe_found(&found), wanted(&expected.to_string())))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn serde::de::Expected) -> Self {
-        Self::custom(format_args!("{}: expected {}", words(&found), wanted(&expected.to_string())))
+        Self::custom(format_args!("{}: expected {}", describe_found(&found), wanted(&expected.to_string())))
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -66,7 +66,7 @@ fn wanted(expected: &str) -> &str {
 }
 
 /// Value that was found, as it was written.
-fn words(found: &Unexpected<'_>) -> String {
+fn describe_found(found: &Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(b) => b.to_string(),
         Unexpected::Unsigned(n) => n.to_string(),

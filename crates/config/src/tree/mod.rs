@@ -59,10 +59,10 @@ impl fmt::Display for Origin {
 
 /// `KEY=VALUE`, or a value alone, with every secret in it masked.
 pub fn masked_option(text: &str) -> String {
-    let (key, words) = text.split_once('=').map_or(("", text), |(key, words)| (key, words));
-    let start = &text[..text.len() - words.len()];
-    match Node::parse(words, "") {
-        Ok(node) if !words.is_empty() => format!("{start}{}", node.mask_secrets(key, words)),
+    let (key, message) = text.split_once('=').map_or(("", text), |(key, message)| (key, message));
+    let start = &text[..text.len() - message.len()];
+    match Node::parse(message, "") {
+        Ok(node) if !message.is_empty() => format!("{start}{}", node.mask_secrets(key, message)),
         _ => dyno_types::secret::mask_arguments(&[text.to_owned()]).concat(),
     }
 }
@@ -149,11 +149,11 @@ impl Node {
                 let (line, column) = at.map_or((0, 0), |at| (at.line(), at.column()));
                 let origin = Some(Origin::File { path: name, line, column, bytes: Default::default() });
                 // The message's first line says it; what follows is an excerpt of the file.
-                let words = error.to_string();
-                let first = words.lines().next().unwrap_or("no YAML");
+                let sentence = error.to_string();
+                let first = sentence.lines().next().unwrap_or("no YAML");
                 // Drops the YAML reader's own location and hint: ours are printed.
                 let bare = first.strip_prefix("error: line ").and_then(|rest| rest.split_once(": "));
-                let bare = bare.map_or(first, |(_, words)| words);
+                let bare = bare.map_or(first, |(_, sentence)| sentence);
                 let text = bare.split(", set DuplicateKeyPolicy").next().unwrap_or(bare).to_owned();
                 Err(TreeError { origin, path: String::new(), text })
             }
@@ -195,10 +195,10 @@ impl Node {
 
     /// A value as an option gives it: a number, true or false, a list or mapping in YAML's flow form, else a text.
     pub fn from_option(text: &str, option: &str) -> Node {
-        let words = text.split_once('=').map_or(text, |(_, words)| words);
+        let message = text.split_once('=').map_or(text, |(_, message)| message);
         let origin = Origin::Option(format!("{option} {}", masked_option(text)).into());
-        let parsed = Node::parse(words, option).ok().filter(|_| !words.is_empty());
-        let value = parsed.map_or_else(|| Value::Text(words.to_owned()), |node| node.value);
+        let parsed = Node::parse(message, option).ok().filter(|_| !message.is_empty());
+        let value = parsed.map_or_else(|| Value::Text(message.to_owned()), |node| node.value);
         let mut node = Node { value, origin: origin.clone() };
         node.replace_origin(&origin);
         node
@@ -208,9 +208,9 @@ impl Node {
     fn name_variables(&mut self, lines: &[&str]) {
         if let (Origin::File { line, .. }, false) = (&self.origin, matches!(self.value, Value::Map(_)))
             && let Some(line) = lines.get((*line as usize).saturating_sub(1))
-            && let Some((_, words)) = line.rsplit_once(COMMENT)
+            && let Some((_, message)) = line.rsplit_once(COMMENT)
         {
-            self.origin = Origin::Variable(words.into());
+            self.origin = Origin::Variable(message.into());
         }
         match &mut self.value {
             Value::List(all) => all.iter_mut().for_each(|one| one.name_variables(lines)),

@@ -115,10 +115,10 @@ impl Val {
 #[derive(Debug, thiserror::Error)]
 enum LmdbError {
     /// A key, or a value that is a key somewhere, is empty or too long.
-    #[error("{} (keys have 1 to 511 bytes)", words(BAD_VALSIZE))]
+    #[error("{} (keys have 1 to 511 bytes)", describe_code(BAD_VALSIZE))]
     KeyLength,
     /// Any other failed call.
-    #[error("{}", words(*.0))]
+    #[error("{}", describe_code(*.0))]
     Code(c_int),
 }
 
@@ -136,7 +136,7 @@ enum OpenError {
     Engine(#[from] OrderedFailure),
 }
 
-fn words(code: c_int) -> String {
+fn describe_code(code: c_int) -> String {
     // SAFETY: the library hands out a text that lives for ever, or one of strerror, which is read at once.
     unsafe { CStr::from_ptr(mdb_strerror(code)) }.to_string_lossy().into_owned()
 }

@@ -81,9 +81,9 @@ impl OrderedFailure {
     }
 
     /// The end of a request that failed thus, and its words.
-    fn executed(&self, words: &mut String) -> Executed {
-        words.clear();
-        let _ = write!(words, "{self}");
+    fn executed(&self, message: &mut String) -> Executed {
+        message.clear();
+        let _ = write!(message, "{self}");
         Executed::new(self.outcome(), 0)
     }
 }

@@ -151,9 +151,9 @@ unsafe extern "C" {
 pub(super) unsafe fn taken(text: *mut c_char) -> String {
     // SAFETY: as the caller promises.
     unsafe {
-        let words = CStr::from_ptr(text).to_string_lossy().into_owned();
+        let message = CStr::from_ptr(text).to_string_lossy().into_owned();
         rocksdb_free(text.cast());
-        words
+        message
     }
 }
 
@@ -165,13 +165,13 @@ pub(super) fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, OrderedFailure> 
         return Ok(made);
     }
     // SAFETY: an error is a text to be freed.
-    let words = unsafe { taken(error) };
+    let message = unsafe { taken(error) };
     // RocksDB's functions of C hand out a status as its text alone, which begins with its code.
-    Err(if words.starts_with("Operation timed out") {
-        OrderedFailure::Locked(words.into())
-    } else if words.starts_with("Resource busy") || words.contains("Try again") {
-        OrderedFailure::Conflict(words.into())
+    Err(if message.starts_with("Operation timed out") {
+        OrderedFailure::Locked(message.into())
+    } else if message.starts_with("Resource busy") || message.contains("Try again") {
+        OrderedFailure::Conflict(message.into())
     } else {
-        OrderedFailure::Engine(words.into())
+        OrderedFailure::Engine(message.into())
     })
 }

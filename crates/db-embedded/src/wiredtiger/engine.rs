@@ -43,10 +43,10 @@ const STATISTICS: [&str; 14] = [
 
 /// WiredTiger's own error: the code of a failed call.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", words(*.0))]
+#[error("{}", describe_code(*.0))]
 struct WiredTigerError(c_int);
 
-fn words(code: c_int) -> String {
+fn describe_code(code: c_int) -> String {
     // SAFETY: the library hands out a text, which is read at once.
     unsafe { CStr::from_ptr(sys::wiredtiger_strerror(code)) }.to_string_lossy().into_owned()
 }

@@ -265,13 +265,13 @@ fn random_requests_have_the_answers_of_the_model() {
                     let expected = model.execute(action, &given);
                     let what = format!("{form} {seed} {part} {step} {action:?} {given:?}");
                     let (outcome, records, shown) = ask(&hand, &mut *session, shape, given);
-                    let words = session.last_error();
+                    let message = session.last_error();
                     match expected {
                         Err(why) => {
                             model = before;
                             let class =
                                 if why == "duplicate" { Outcome::Duplicate } else { Outcome::BadRequest };
-                            assert_eq!(outcome, class, "{what}: {why}, {words}");
+                            assert_eq!(outcome, class, "{what}: {why}, {message}");
                             counts[0] += 1;
                         }
                         Ok((count, documents)) => {
@@ -279,7 +279,7 @@ fn random_requests_have_the_answers_of_the_model() {
                             let missed = !all && count == 0 && action.means_one();
                             if outcome != Outcome::Duplicate || !all {
                                 let expected = if missed { Outcome::NotFound } else { Outcome::Ok };
-                                assert_eq!((outcome, records), (expected, count), "{what}: {words}");
+                                assert_eq!((outcome, records), (expected, count), "{what}: {message}");
                             }
                             let ordered = matches!(action, Action::Find { sort, .. } if !sort.is_empty());
                             assert!(agree(&shown, &documents, ordered), "{what}\n{shown:?}\n{documents:?}");
@@ -413,13 +413,13 @@ fn what_cannot_be_done_is_refused() {
         let wanted = Given { operands: vec![Value::Int(1)], ..Given::default() };
         let (_, _, shown) = ask(&hand, &mut *session, 1, wanted);
         assert!(agree(&shown, &[3, 5].map(|n| one(Value::Int(n), Value::Int(n))), true), "{shown:?}");
-        for (documents, words) in [
+        for (documents, message) in [
             (vec![numbered(1, 1), vec![("k".into(), Value::Int(1))]], "without _id"),
             (vec![one(Value::List(vec![]), Value::Null)], "array"),
             (vec![one(Value::Int(2), Value::List(vec![Value::Int(1)]))], "index on k"),
         ] {
             assert_eq!(ask(&hand, &mut *session, 0, insert(documents)).0, Outcome::BadRequest, "{form}");
-            assert!(session.last_error().contains(words), "{form}: {}", session.last_error());
+            assert!(session.last_error().contains(message), "{form}: {}", session.last_error());
         }
         // Nothing of a batch that failed is there.
         assert_eq!(ask(&hand, &mut *session, 0, insert(vec![numbered(1, 1)])).0, Outcome::Ok, "{form}");

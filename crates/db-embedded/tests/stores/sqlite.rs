@@ -96,7 +96,7 @@ fn a_table_with_other_columns_is_refused() {
 #[test]
 fn names_that_sqlite_cannot_have() {
     let directory = tempfile::tempdir().unwrap();
-    for (sample, words) in [
+    for (sample, message) in [
         (Sample::named(&["a", "A"]), "ignores case"),
         (Sample::named(&["a\0b"]), "NUL"),
         (Sample::named(&[]), "no fields"),
@@ -104,7 +104,7 @@ fn names_that_sqlite_cannot_have() {
         (Sample { table: "sqlite_x".to_owned(), ..Sample::new() }, "reserved"),
     ] {
         let error = dyno_db_embedded::open(&uri(&directory, ""), sample.arc()).err().unwrap().to_string();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 
@@ -120,7 +120,7 @@ fn an_unknown_field_is_a_bad_request() {
 
 #[test]
 fn settings_are_what_was_asked_for() {
-    for (options, words) in [
+    for (options, message) in [
         ("", "WAL, synchronous=FULL: every commit is fsynced"),
         ("synchronous=normal", "WAL, synchronous=NORMAL: fsynced at checkpoints only"),
         (
@@ -132,7 +132,7 @@ fn settings_are_what_was_asked_for() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let store = dyno_db_embedded::open(&uri(&directory, options), Sample::new().arc()).unwrap();
-        assert!(store.durability().contains(words), "{options}: {}", store.durability());
+        assert!(store.durability().contains(message), "{options}: {}", store.durability());
         assert!(store.engine().starts_with("SQLite 3."), "{}", store.engine());
         drop(store);
         let other = Connection::open(directory.path().join("db")).unwrap();

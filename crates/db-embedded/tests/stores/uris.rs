@@ -30,8 +30,8 @@ fn unknown_stores() {
 #[test]
 fn stores_that_this_build_does_not_have_are_known() {
     for kind in KINDS.iter().filter(|kind| !kind.built) {
-        let words = format!("build with --features {} (lib{}-dev)", kind.scheme, kind.scheme);
-        has(&refusal(&format!("{}:/tmp/x", kind.scheme)), &["this build has no", &words]);
+        let message = format!("build with --features {} (lib{}-dev)", kind.scheme, kind.scheme);
+        has(&refusal(&format!("{}:/tmp/x", kind.scheme)), &["this build has no", &message]);
     }
 }
 

@@ -97,15 +97,16 @@ impl MemcachedDriver {
         servers: Servers,
         verbs: &[Verb],
     ) -> Result<Self, Refused> {
-        let refused = |code: RefusalCode, place: &str, words: String| Err(Refused::new(code, place, words));
+        let refused =
+            |code: RefusalCode, place: &str, message: String| Err(Refused::new(code, place, message));
         if verbs.contains(&Verb::Scan) {
-            let words = "memcached has no scans: its keys have no order (use scanproportion=0)";
-            return refused(RefusalCode::Unsupported, "scanproportion", words.into());
+            let message = "memcached has no scans: its keys have no order (use scanproportion=0)";
+            return refused(RefusalCode::Unsupported, "scanproportion", message.into());
         }
         if let Some(shape) = content.shapes_used().first() {
             let name = &shape.name;
-            let words = format!("memcached has no documents: it cannot do {name:?} (use Redis or MongoDB)");
-            return refused(RefusalCode::Unsupported, "", words);
+            let message = format!("memcached has no documents: it cannot do {name:?} (use Redis or MongoDB)");
+            return refused(RefusalCode::Unsupported, "", message);
         }
         let fields = content.fields(&Request { verb: Verb::Insert, ..Request::default() });
         if options.layout == Layout::String && verbs.contains(&Verb::Update) && fields > 1 {
@@ -175,9 +176,9 @@ impl MemcachedDriver {
         classify_error(text)
     }
 
-    pub(super) fn say(&mut self, words: &str) {
+    pub(super) fn say(&mut self, message: &str) {
         self.error.clear();
-        self.error.push_str(words);
+        self.error.push_str(message);
     }
 
     /// Appends a write of the value that `request` has.

@@ -351,8 +351,11 @@ fn keys_that_cannot_be_sent() {
         (b"a\r\nflush_all", TEXT),
         (b"", META),
     ] {
-        let words = fits(key, uri).unwrap_err();
-        assert!(words.contains("1 to 250") && words.contains(&format!("{} bytes", key.len())), "{words}");
+        let message = fits(key, uri).unwrap_err();
+        assert!(
+            message.contains("1 to 250") && message.contains(&format!("{} bytes", key.len())),
+            "{message}"
+        );
     }
     let (mut driver, mut x) = (with(b"a b", META).unwrap(), Exchange::default());
     driver.begin(&mut x, &request(Verb::Read));

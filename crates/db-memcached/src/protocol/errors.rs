@@ -4,7 +4,7 @@ use dyno_types::Outcome;
 
 /// Sorts an error reply (a line without its end) into an outcome by its first words.
 pub fn classify_error(text: &[u8]) -> Outcome {
-    let begins = |words: &str| text.starts_with(words.as_bytes());
+    let begins = |message: &str| text.starts_with(message.as_bytes());
     match () {
         () if begins("SERVER_ERROR out of memory") => Outcome::OutOfMemory,
         // So it says of values that fill several slabs.

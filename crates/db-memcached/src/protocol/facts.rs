@@ -39,17 +39,17 @@ pub(super) fn greeting_reply(
         (Reply::Error(b"ERROR"), Protocol::Auto) if !login => good(Protocol::Text),
         (Reply::Version(_), Protocol::Text) if !login => good(Protocol::Text),
         (Reply::Error(b"ERROR"), Protocol::Meta) if !login => {
-            let words = "protocol=meta, but the server does not know the meta protocol: use protocol=text";
-            (GreetingStep::Refused(Outcome::NotImplemented, words.into()), None)
+            let message = "protocol=meta, but the server does not know the meta protocol: use protocol=text";
+            (GreetingStep::Refused(Outcome::NotImplemented, message.into()), None)
         }
         (Reply::Error(text), _) => {
-            let mut words = String::from_utf8_lossy(text).into_owned();
+            let mut message = String::from_utf8_lossy(text).into_owned();
             let outcome = classify_error(text);
             if login && outcome == Outcome::Forbidden {
                 // A refused login that others follow is answered as if there had been none ("unauthenticated").
-                words.push_str(": the server does not accept this user name and password");
+                message.push_str(": the server does not accept this user name and password");
             }
-            (GreetingStep::Refused(outcome, words), None)
+            (GreetingStep::Refused(outcome, message), None)
         }
         _ => (GreetingStep::Refused(Outcome::Protocol, not_memcached(input)), None),
     }
@@ -131,7 +131,7 @@ impl MemcachedFacts {
             facts.protocol = protocol.or(facts.protocol);
             match hello {
                 GreetingStep::Need => return FactsStep::Need,
-                GreetingStep::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
+                GreetingStep::Refused(outcome, message) => return FactsStep::Refused(outcome, message),
                 GreetingStep::Reply { used, .. } => at += used,
             }
         }
@@ -180,8 +180,8 @@ fn stats(input: &[u8]) -> Result<Option<Stats>, NotMemcached> {
             return Ok(Some((pairs, at)));
         }
         let text = String::from_utf8_lossy(found);
-        let words = text.split(' ').next().unwrap_or_default();
-        if pairs.is_empty() && ["ERROR", "CLIENT_ERROR", "SERVER_ERROR"].contains(&words) {
+        let message = text.split(' ').next().unwrap_or_default();
+        if pairs.is_empty() && ["ERROR", "CLIENT_ERROR", "SERVER_ERROR"].contains(&message) {
             return Ok(Some((pairs, at)));
         }
         let pair = text.strip_prefix("STAT ").ok_or(NotMemcached)?;
@@ -242,10 +242,10 @@ mod tests {
             ("memcached://h", "-ERR unknown command 'mn'\r\n", Outcome::Protocol, "-ERR unknown"),
             ("memcached://h", "STORED\r\n", Outcome::Protocol, "not a memcached server"),
         ];
-        for (uri, input, outcome, words) in refused {
+        for (uri, input, outcome, message) in refused {
             match reply(uri, 0, input) {
                 (GreetingStep::Refused(found, said), None) => {
-                    assert!(found == outcome && said.contains(words), "{uri} {input:?}: {found:?} {said}");
+                    assert!(found == outcome && said.contains(message), "{uri} {input:?}: {found:?} {said}");
                 }
                 other => panic!("{uri} {input:?}: {other:?}"),
             }

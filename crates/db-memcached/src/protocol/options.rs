@@ -136,11 +136,11 @@ impl MemcachedOptions {
         if place.starts_with('/') {
             options.addresses = vec![Address::Unix(decode(place)?.into())];
         } else if let Some((_, path)) = place.split_once('/') {
-            let words = "a memcached target has no databases: remove";
+            let message = "a memcached target has no databases: remove";
             return Err(Refused::new(
                 RefusalCode::Unsupported,
                 format!("/{path}"),
-                format!("{words} /{path} (a socket is memcached:///run/memcached.sock)"),
+                format!("{message} /{path} (a socket is memcached:///run/memcached.sock)"),
             ));
         } else if !place.is_empty() {
             options.addresses = place.split(',').map(host_and_port).collect::<Result<_, _>>()?;
@@ -356,9 +356,9 @@ mod tests {
             ("memcacheds://h?cert=c", "key=FILE"),
             ("memcached", "scheme"),
         ];
-        for (uri, words) in cases {
+        for (uri, message) in cases {
             let refusal = MemcachedOptions::from_uri(uri).unwrap_err().to_string();
-            assert!(refusal.contains(words), "{uri}: {refusal}");
+            assert!(refusal.contains(message), "{uri}: {refusal}");
         }
     }
 }

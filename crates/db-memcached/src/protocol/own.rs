@@ -40,9 +40,9 @@ fn own(form: &CommandForm) -> Result<Own, Refused> {
     };
     let follows = form.arguments.contains(&CommandArgument::Follows);
     if follows || !form.expect.is_empty() || !form.keeps.is_empty() {
-        let words =
+        let message =
             "memcached: expect, as and earlier replies are not offered: only Redis and its kin have them";
-        return Err(Refused::new(RefusalCode::Unsupported, "workload.commands", words));
+        return Err(Refused::new(RefusalCode::Unsupported, "workload.commands", message));
     }
     Ok(Own { kind, arguments: form.arguments.clone(), not_found: form.not_found })
 }
@@ -51,8 +51,8 @@ fn own(form: &CommandForm) -> Result<Own, Refused> {
 pub(super) fn compile(templates: &[CommandTemplate], servers: usize) -> Result<Vec<Own>, Refused> {
     let one = |template: &CommandTemplate| {
         let [form] = template.commands.as_slice() else {
-            let words = format!("memcached: {:?} has several commands: expected one", template.name);
-            return Err(Refused::new(RefusalCode::Unsupported, "workload.commands", words));
+            let message = format!("memcached: {:?} has several commands: expected one", template.name);
+            return Err(Refused::new(RefusalCode::Unsupported, "workload.commands", message));
         };
         match own(form)? {
             Own { kind: CommandKind::Get(2..), .. } if servers > 1 => Err(Refused::new(

@@ -275,7 +275,7 @@ mod tests {
             let error = document(|out| bson::put_string(out, "errmsg", "waiting for replication timed out"));
             bson::put_document(out, "writeConcernError", &error);
         });
-        let words = "waiting for replication timed out";
-        assert_eq!(trouble(&late, 5), Some(words.into()));
+        let message = "waiting for replication timed out";
+        assert_eq!(trouble(&late, 5), Some(message.into()));
     }
 }

@@ -153,7 +153,7 @@ async fn ask(client: &Client, database: &str) -> Result<MongoFacts, OfficialFail
                 _ => continue,
             },
         };
-        let broken = |words: String| OfficialFailure::new(Outcome::Protocol, words);
+        let broken = |message: String| OfficialFailure::new(Outcome::Protocol, message);
         let raw = RawDocumentBuf::try_from(&reply).map_err(|e| broken(e.to_string()))?;
         facts
             .learn_answer(number, raw.as_bytes())

@@ -303,11 +303,11 @@ fn of_bson(error: impl std::fmt::Display) -> OfficialFailure {
 /// The first write error of a reply, else its write-concern error.
 fn failure_of(reply: &Document) -> Option<OfficialFailure> {
     let failed = |error: &Document| {
-        let words = error.get_str("errmsg").unwrap_or("no words");
+        let message = error.get_str("errmsg").unwrap_or("no words");
         OfficialFailure::of_code(
             number(error.get("code")).unwrap_or(0),
             error.get_str("codeName").ok(),
-            words,
+            message,
         )
     };
     if let Some(Bson::Document(first)) = reply.get_array("writeErrors").ok().and_then(|all| all.first()) {

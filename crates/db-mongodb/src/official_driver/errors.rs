@@ -19,20 +19,20 @@ pub struct OfficialFailure {
     /// The name of that code, where the server gives one.
     pub code_name: Option<String>,
     /// The server's or the driver's words.
-    pub words: String,
+    pub message: String,
     /// Documents that were written all the same.
     pub records: u32,
 }
 
 impl OfficialFailure {
     /// A failure of this kind.
-    pub(crate) fn new(outcome: Outcome, words: impl Into<String>) -> Self {
-        let words: String = words.into();
+    pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
+        let message: String = message.into();
         OfficialFailure {
             outcome,
             code: None,
             code_name: None,
-            words: words.chars().take(WORDS).collect(),
+            message: message.chars().take(WORDS).collect(),
             records: 0,
         }
     }
@@ -40,12 +40,12 @@ impl OfficialFailure {
     /// An error of the server with its code.
     pub(crate) fn of_code(code: i64, name: Option<&str>, message: &str) -> Self {
         let name = name.filter(|name| !name.is_empty());
-        let words = match name {
+        let message = match name {
             Some(name) => format!("{name} ({code}): {message}"),
             None => format!("{code}: {message}"),
         };
         let code_name = name.map(str::to_owned);
-        OfficialFailure { code: Some(code), code_name, ..OfficialFailure::new(classify_code(code), words) }
+        OfficialFailure { code: Some(code), code_name, ..OfficialFailure::new(classify_code(code), message) }
     }
 
     /// No reply within the time-out.
@@ -54,8 +54,8 @@ impl OfficialFailure {
     }
 
     /// A request that has no form in the driver's interface.
-    pub(crate) fn malformed(words: impl Into<String>) -> Self {
-        OfficialFailure::new(Outcome::BadRequest, words)
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        OfficialFailure::new(Outcome::BadRequest, message)
     }
 }
 
@@ -131,16 +131,16 @@ mod tests {
     fn codes_and_words_are_those_of_the_event_loop() {
         let duplicate = OfficialFailure::of_code(11_000, None, "E11000 duplicate key");
         assert_eq!(
-            (duplicate.outcome, duplicate.words.as_str()),
+            (duplicate.outcome, duplicate.message.as_str()),
             (Outcome::Duplicate, "11000: E11000 duplicate key")
         );
         let named = OfficialFailure::of_code(18, Some("AuthenticationFailed"), "no");
         assert_eq!(
-            (named.outcome, named.words.as_str()),
+            (named.outcome, named.message.as_str()),
             (Outcome::Forbidden, "AuthenticationFailed (18): no")
         );
-        assert_eq!(OfficialFailure::of_code(112, Some(""), "x").words, "112: x");
-        assert_eq!(OfficialFailure::new(Outcome::Ok, "x".repeat(1_000)).words.len(), WORDS);
+        assert_eq!(OfficialFailure::of_code(112, Some(""), "x").message, "112: x");
+        assert_eq!(OfficialFailure::new(Outcome::Ok, "x".repeat(1_000)).message.len(), WORDS);
     }
 
     #[test]

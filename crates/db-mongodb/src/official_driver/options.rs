@@ -56,11 +56,11 @@ fn not_built_in(uri: &str) -> Result<(), Refused> {
 }
 
 fn refused(error: &Error, uri: &str) -> Refused {
-    let words = match &*error.kind {
+    let message = match &*error.kind {
         ErrorKind::InvalidArgument { message, .. } => message.clone(),
         kind => kind.to_string(),
     };
-    Refused::new(RefusalCode::BadValue, "target", without_password(&words, uri))
+    Refused::new(RefusalCode::BadValue, "target", without_password(&message, uri))
 }
 
 impl OfficialOptions {
@@ -158,9 +158,9 @@ mod tests {
             match OfficialOptions::from_uri(&uri) {
                 Ok(options) => assert!(built && options.redacted().starts_with("mongodb://u:***@h:27017/")),
                 Err(refused) => {
-                    let words = refused.to_string();
-                    assert!(!built && words.contains(&format!("--features {feature}")), "{words}");
-                    assert!(!words.contains("secret"), "{words}");
+                    let message = refused.to_string();
+                    assert!(!built && message.contains(&format!("--features {feature}")), "{message}");
+                    assert!(!message.contains("secret"), "{message}");
                 }
             }
         }
@@ -172,8 +172,8 @@ mod tests {
         assert!(text("mongodb://h/?w=0").contains("use w=1"));
         assert!(text("redis://h").contains("mongodb+srv://"));
         for uri in ["mongodb://u:se%cret@h", "mongodb://u:sec/ret@h", "mongodb://u:secret@h/?w=-2"] {
-            let words = text(uri);
-            assert!(!words.contains("secret") && !words.contains("cret"), "{words}");
+            let message = text(uri);
+            assert!(!message.contains("secret") && !message.contains("cret"), "{message}");
         }
     }
 }

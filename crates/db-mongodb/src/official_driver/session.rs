@@ -230,7 +230,7 @@ impl StoreSession for OfficialSession {
         });
         self.error.clear();
         done.unwrap_or_else(|failure| {
-            self.error = failure.words;
+            self.error = failure.message;
             Executed::new(failure.outcome, failure.records)
         })
     }

@@ -163,8 +163,8 @@ impl ServerDescription {
         let text = |name: &str| find(name).and_then(|e| e.as_str()).map(str::to_owned);
         let number = |name: &str| find(name).and_then(|e| e.as_i64());
         if !is_ok(find("ok")) {
-            let words = text("errmsg").unwrap_or_else(|| "hello failed".to_owned());
-            return ServerDescription::unknown_server(Some(words));
+            let message = text("errmsg").unwrap_or_else(|| "hello failed".to_owned());
+            return ServerDescription::unknown_server(Some(message));
         }
         let address = |name: &str| text(name).map(|address| address.to_ascii_lowercase());
         let wrote = bson::element_at_path(hello, "lastWrite.lastWriteDate").and_then(|e| e.as_i64());

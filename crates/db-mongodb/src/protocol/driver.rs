@@ -448,8 +448,8 @@ impl Driver for MongoDriver {
             ConnectionStep::Login => Handshake::Login,
             ConnectionStep::Ready => Handshake::Complete,
             ConnectionStep::Check => {
-                let words = "the connection on which it is checked was lost or refused";
-                return self.deployment.check_failed(node, words, &self.options);
+                let message = "the connection on which it is checked was lost or refused";
+                return self.deployment.check_failed(node, message, &self.options);
             }
         };
         self.deployment.failed(node, generation, ApplicationError::Network(step), &self.options);

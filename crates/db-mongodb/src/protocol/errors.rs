@@ -27,26 +27,26 @@ pub fn classify_code(code: i64) -> Outcome {
 
 /// Error of a command that a server refuses, in its words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{words}")]
+#[error("{text}")]
 pub struct ServerError {
     /// Code; 0 where it gives none.
     pub code: i64,
     /// The code's name, where the server gives one.
     pub code_name: Option<String>,
     /// Name, code and message.
-    pub words: String,
+    pub text: String,
 }
 
 /// Reads an error document (a failed reply, a write error, a write-concern error).
 pub fn describe_error(document: &[u8]) -> ServerError {
     let code = bson::find_element(document, "code").and_then(|e| e.as_i64()).unwrap_or(0);
-    let words = bson::find_element(document, "errmsg").and_then(|e| e.as_str()).unwrap_or("no words");
+    let message = bson::find_element(document, "errmsg").and_then(|e| e.as_str()).unwrap_or("no words");
     let name = bson::find_element(document, "codeName").and_then(|e| e.as_str());
-    let words = match name {
-        Some(name) => format!("{name} ({code}): {words}"),
-        None => format!("{code}: {words}"),
+    let text = match name {
+        Some(name) => format!("{name} ({code}): {message}"),
+        None => format!("{code}: {message}"),
     };
-    ServerError { code, code_name: name.map(str::to_owned), words }
+    ServerError { code, code_name: name.map(str::to_owned), text }
 }
 
 /// Returns whether a reply says that its command was done.

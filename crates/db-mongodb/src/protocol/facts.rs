@@ -185,7 +185,7 @@ impl MongoFacts {
         } else {
             let error = describe_error(reply);
             if REFUSED.contains(&error.code) {
-                self.refused.insert(command, error.words);
+                self.refused.insert(command, error.text);
             }
         }
         Ok(())
@@ -294,7 +294,7 @@ fn shown(element: Element<'_>) -> Option<String> {
     }
     if let Some(list) = element.as_document() {
         let words: Vec<&str> = bson::read_elements(list).ok()?.flatten().filter_map(|e| e.as_str()).collect();
-        return Some(words.join(", ")).filter(|words| !words.is_empty());
+        return Some(words.join(", ")).filter(|message| !message.is_empty());
     }
     match element.as_i64() {
         Some(number) => Some(number.to_string()),
@@ -372,7 +372,7 @@ mod tests {
         });
     }
 
-    fn words(facts: &MongoFacts) -> String {
+    fn describe_facts(facts: &MongoFacts) -> String {
         facts.default_write_concern().to_string()
     }
 
@@ -386,7 +386,7 @@ mod tests {
                 &build_document(|out| bson::put_string(out, "w", "majority")),
             );
         });
-        assert_eq!(words(&facts), "write concern w: majority");
+        assert_eq!(describe_facts(&facts), "write concern w: majority");
     }
 
     #[test]
@@ -396,7 +396,7 @@ mod tests {
             answer(&mut facts, "isMaster", |out| bson::put_boolean(out, "ismaster", true));
             answer(&mut facts, "buildInfo", |out| bson::put_string(out, "version", version));
             refuse(&mut facts, "serverStatus");
-            assert_eq!(words(&facts), "write concern w: 1", "{version}");
+            assert_eq!(describe_facts(&facts), "write concern w: 1", "{version}");
         }
     }
 
@@ -406,24 +406,24 @@ mod tests {
             let mut facts = member(version, &[]);
             refuse(&mut facts, "replSetGetConfig");
             assert_eq!(
-                words(&facts),
+                describe_facts(&facts),
                 "write concern: not told by the server (replSetGetConfig was refused, Unauthorized (13): not authorized \
                  on admin)",
                 "{version}"
             );
             configure(&mut facts, 0, 3);
-            assert_eq!(words(&facts), "write concern w: 1", "{version}");
+            assert_eq!(describe_facts(&facts), "write concern w: 1", "{version}");
         }
         // From 4.4 on the cluster may have a default of its own.
         let mut facts = member("4.4.29", &[]);
         configure(&mut facts, 0, 3);
         assert!(
-            words(&facts).contains("not told by the server (serverStatus was not answered"),
+            describe_facts(&facts).contains("not told by the server (serverStatus was not answered"),
             "{}",
-            words(&facts)
+            describe_facts(&facts)
         );
         answer(&mut facts, "serverStatus", |_| {});
-        assert_eq!(words(&facts), "write concern w: 1");
+        assert_eq!(describe_facts(&facts), "write concern w: 1");
     }
 
     #[test]
@@ -432,23 +432,23 @@ mod tests {
             let mut facts = member(version, &[]);
             refuse(&mut facts, "serverStatus");
             refuse(&mut facts, "getDefaultRWConcern");
-            let said = words(&facts);
+            let said = describe_facts(&facts);
             assert!(said.starts_with("write concern w: majority (implied by MongoDB "), "{said}");
             assert!(said.contains("serverStatus was refused, Unauthorized (13)"), "{said}");
             answer(&mut facts, "serverStatus", |_| {});
-            assert_eq!(words(&facts), "write concern w: majority", "{version}");
+            assert_eq!(describe_facts(&facts), "write concern w: majority", "{version}");
 
             let mut facts = member(version, &["c:1"]);
             answer(&mut facts, "serverStatus", |_| {});
-            let said = words(&facts);
+            let said = describe_facts(&facts);
             assert!(
                 said.starts_with("write concern: not told by the server (the set has arbiters; "),
                 "{said}"
             );
             configure(&mut facts, 1, 2);
-            assert_eq!(words(&facts), "write concern w: 1", "{version}");
+            assert_eq!(describe_facts(&facts), "write concern w: 1", "{version}");
             configure(&mut facts, 1, 4);
-            assert_eq!(words(&facts), "write concern w: majority", "{version}");
+            assert_eq!(describe_facts(&facts), "write concern w: majority", "{version}");
         }
     }
 
@@ -460,7 +460,7 @@ mod tests {
             if let Some(version) = version {
                 answer(&mut facts, "buildInfo", |out| bson::put_string(out, "version", version));
             }
-            words(&facts)
+            describe_facts(&facts)
         };
         assert!(router(Some("4.2.24")).contains("a router does not tell"));
         assert!(router(Some("7.0.1")).starts_with("write concern w: majority (implied by MongoDB 7.0"));
@@ -468,6 +468,6 @@ mod tests {
             router(None),
             "write concern: not told by the server (hello was not answered; buildInfo was not answered)"
         );
-        assert!(words(&MongoFacts::default()).contains("not told by the server"));
+        assert!(describe_facts(&MongoFacts::default()).contains("not told by the server"));
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn heard(
     };
     if !is_ok(bson::find_element(reply, "ok")) {
         let refusal = describe_error(reply);
-        return (GreetingStep::Refused(classify_code(refusal.code), refusal.words), None);
+        return (GreetingStep::Refused(classify_code(refusal.code), refusal.text), None);
     }
     if matches!(talk, Talk::Hello | Talk::HelloAlone) {
         let sessions = session::expected(reply);
@@ -161,15 +161,16 @@ fn greeted(
 ) -> (GreetingStep, Option<Compressor>) {
     let number = |name: &str| bson::find_element(reply, name).and_then(|e| e.as_i64()).unwrap_or(0);
     if number("maxWireVersion") < LEAST_WIRE {
-        let words = format!(
+        let message = format!(
             "the server is too old: wire version {} (MongoDB 3.6 or later has {LEAST_WIRE} and more)",
             number("maxWireVersion")
         );
-        return (GreetingStep::Refused(Outcome::NotImplemented, words), None);
+        return (GreetingStep::Refused(Outcome::NotImplemented, message), None);
     }
     if options.load_balanced && bson::find_element(reply, "serviceId").is_none() {
-        let words = "loadBalanced=true, but the server is not set up to stand behind a load balancer (no serviceId in its hello)";
-        return (GreetingStep::Refused(Outcome::Protocol, words.into()), None);
+        let message = "loadBalanced=true, but the server is not set up to stand \
+            behind a load balancer (no serviceId in its hello)";
+        return (GreetingStep::Refused(Outcome::Protocol, message.into()), None);
     }
     let offered = bson::find_element(reply, "compression").and_then(|e| e.as_document());
     let compressor =

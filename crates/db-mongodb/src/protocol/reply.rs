@@ -136,9 +136,9 @@ fn recorded_failure(reply: &[u8], error: &mut String) -> Outcome {
 }
 
 pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
-    let ServerError { code, words, .. } = describe_error(document);
+    let ServerError { code, text, .. } = describe_error(document);
     error.clear();
-    error.extend(words.chars().take(400));
+    error.extend(text.chars().take(400));
     classify_code(code)
 }
 

@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(selection.staleness_s, Some(120));
         assert!(read("readPreference=primary&maxStalenessSeconds=-1").is_ok());
         assert!(read("readPreferenceTags=").is_ok());
-        for (options, words) in [
+        for (options, message) in [
             ("maxStalenessSeconds=120", "readPreference=primary"),
             ("readPreferenceTags=dc:ny", "readPreference=primary"),
             ("readPreference=nearest&maxStalenessSeconds=89", "at least 90"),
@@ -325,7 +325,7 @@ mod tests {
             ("heartbeatFrequencyMS=499", "at least 500"),
         ] {
             let why = read(options).unwrap_err().to_string();
-            assert!(why.contains(words), "{options}: {why}");
+            assert!(why.contains(message), "{options}: {why}");
         }
     }
 }

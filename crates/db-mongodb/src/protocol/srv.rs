@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_the_scheme_does_not_go_with() {
-        for (uri, words) in [
+        for (uri, message) in [
             ("mongodb+srv://a.b.c,d.b.c", "one name"),
             ("mongodb+srv://a.b.c:27017", "no port"),
             ("mongodb+srv://", "such as cluster.example.com"),
@@ -167,7 +167,7 @@ mod tests {
             ("mongodb://h/?srvMaxHosts=1", "mongodb+srv://"),
             ("mongodb://h/?srvServiceName=x", "mongodb+srv://"),
         ] {
-            assert!(refused(uri).contains(words), "{uri}: {}", refused(uri));
+            assert!(refused(uri).contains(message), "{uri}: {}", refused(uri));
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
         assert!(with(cluster, &["loadBalanced=true"]).unwrap().load_balanced);
         let own = with(&format!("{cluster}?loadBalanced=false"), &["loadBalanced=true"]).unwrap();
         assert!(!own.load_balanced);
-        for (texts, words) in [
+        for (texts, message) in [
             (&["socketTimeoutMS=500"][..], "only authSource"),
             (&["tls=false"], "only authSource"),
             (&["replicaSet"], "name=value"),
@@ -235,7 +235,7 @@ mod tests {
             (&["authSource=a", "authSource=a"], "2 TXT records"),
         ] {
             let why = with(cluster, texts).unwrap_err().to_string();
-            assert!(why.contains(words), "{texts:?}: {why}");
+            assert!(why.contains(message), "{texts:?}: {why}");
         }
         let several = with("mongodb+srv://cluster.example.com/?srvMaxHosts=1", &["replicaSet=rs"]);
         assert!(several.unwrap_err().to_string().contains("srvMaxHosts"));

@@ -247,7 +247,7 @@ impl Topology {
         if server.description.topology_version.is_some_and(|known| known.covers(version, false)) {
             return false;
         }
-        let (lost, words) = match error {
+        let (lost, message) = match error {
             _ if change.is_some() => (change == Some(StateChange::Shutdown), "the server changed its state"),
             ApplicationError::Reply(_) => return false,
             // Before hello is answered nothing is known that could be wrong; the server's own check will tell.
@@ -273,7 +273,7 @@ impl Topology {
         self.servers[at].generation += u32::from(lost);
         let unknown = ServerDescription {
             topology_version: version,
-            ..ServerDescription::unknown_server(Some(words.to_owned()))
+            ..ServerDescription::unknown_server(Some(message.to_owned()))
         };
         self.replace(at, unknown);
         self.servers[at].check_soon = true;
@@ -291,8 +291,8 @@ impl Topology {
                 let expected = self.set_name.as_deref();
                 let is = self.servers[at].description.set_name.as_deref();
                 if expected.is_some() && expected != is && !kind.is_unknown() {
-                    let words = "the server does not belong to the replica set that was asked for";
-                    self.servers[at].description = ServerDescription::unknown_server(Some(words.into()));
+                    let message = "the server does not belong to the replica set that was asked for";
+                    self.servers[at].description = ServerDescription::unknown_server(Some(message.into()));
                 }
             }
             (T::LoadBalanced, _) | (T::Unknown | T::ReplicaSetNoPrimary, S::RsGhost) => {}
@@ -413,14 +413,14 @@ impl Topology {
             return self.check_primary();
         }
         if !self.is_newest(at) {
-            let words = "primary marked stale due to electionId/setVersion mismatch: another member was elected since";
-            self.servers[at].description = ServerDescription::unknown_server(Some(words.into()));
+            let message = "primary marked stale due to electionId/setVersion mismatch: another member was elected since";
+            self.servers[at].description = ServerDescription::unknown_server(Some(message.into()));
             return self.check_primary();
         }
         for (other, server) in self.servers.iter_mut().enumerate() {
             if other != at && server.description.kind == ServerType::RsPrimary {
-                let words = "primary marked stale due to discovery of newer primary";
-                server.description = ServerDescription::unknown_server(Some(words.into()));
+                let message = "primary marked stale due to discovery of newer primary";
+                server.description = ServerDescription::unknown_server(Some(message.into()));
                 (server.replaced, server.check_soon) = (true, true);
             }
         }

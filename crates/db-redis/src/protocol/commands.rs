@@ -184,8 +184,8 @@ impl RedisDriver {
             _ => match self.content.expected(&x.request) {
                 Some(expected) if !matches!(found, Token::Bulk(value) if value == expected) => {
                     let value = if let Token::Bulk(value) = found { Some(value) } else { None };
-                    let words = command_words(self.content.as_ref(), &x.request, command, expected, value);
-                    self.say(&words);
+                    let message = command_words(self.content.as_ref(), &x.request, command, expected, value);
+                    self.say(&message);
                     (Outcome::Mismatch, next)
                 }
                 _ => (Outcome::Ok, next),
@@ -253,8 +253,8 @@ impl RedisDriver {
             None => true,
             Some(why) => {
                 let form = &self.content.commands()[usize::from(x.request.shape)].commands[command as usize];
-                let words = format!("{}: {why}", String::from_utf8_lossy(form.name()));
-                self.say(&words);
+                let message = format!("{}: {why}", String::from_utf8_lossy(form.name()));
+                self.say(&message);
                 false
             }
         }

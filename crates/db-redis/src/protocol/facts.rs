@@ -66,14 +66,14 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
     match skip_reply(input, 0) {
         Err(_) => not_redis(),
         Ok(None) if input.len() > GREETING_BYTES => {
-            let words = format!("its reply to the greeting is longer than {GREETING_BYTES} bytes");
-            GreetingStep::Refused(Outcome::Protocol, words)
+            let message = format!("its reply to the greeting is longer than {GREETING_BYTES} bytes");
+            GreetingStep::Refused(Outcome::Protocol, message)
         }
         Ok(None) => GreetingStep::Need,
         Ok(Some(used)) => match read_token(input, 0) {
             Ok(Some((Token::Error(text), _))) if !(is_ping && is_answer(text)) => {
-                let words = String::from_utf8_lossy(text).into_owned();
-                GreetingStep::Refused(classify_error(text), words)
+                let message = String::from_utf8_lossy(text).into_owned();
+                GreetingStep::Refused(classify_error(text), message)
             }
             _ => GreetingStep::Reply { used, more: usize::from(reply) + 1 < parts(options).count() },
         },
@@ -129,7 +129,7 @@ impl RedisFacts {
         for reply in 0..parts(options).count() {
             match greeting_reply(options, reply as u16, &input[at..]) {
                 GreetingStep::Need => return FactsStep::Need,
-                GreetingStep::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
+                GreetingStep::Refused(outcome, message) => return FactsStep::Refused(outcome, message),
                 GreetingStep::Reply { used, .. } => at += used,
             }
         }
@@ -162,24 +162,21 @@ impl RedisFacts {
     /// Which nodes copy the server, by its own words: `slave0:ip=...,port=...,state=online`.
     fn take_copies(topology: &mut ClusterTopology, facts: &mut RedisFacts) -> FactsStep {
         if facts.info.is_empty() {
-            let words = "reads from replicas: it does not let us ask which it has (INFO replication)".into();
-            return FactsStep::Refused(Outcome::Forbidden, words);
+            let text = "reads from replicas: it does not let us ask which it has (INFO replication)".into();
+            return FactsStep::Refused(Outcome::Forbidden, text);
         }
         if let Some(role) = facts.get("role").filter(|role| *role != "master") {
             let of = [facts.get("master_host"), facts.get("master_port")].map(|part| part.unwrap_or("?"));
-            let words = format!("reads from replicas: it is a {role} of {}; name that one", of.join(":"));
-            return FactsStep::Refused(Outcome::ReadOnly, words);
+            let text = format!("reads from replicas: it is a {role} of {}; name that one", of.join(":"));
+            return FactsStep::Refused(Outcome::ReadOnly, text);
         }
         let listed = facts.info.iter().filter(|(name, _)| {
             name.strip_prefix("slave").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
         });
         let copies: Vec<(String, u16)> = listed
-            .filter_map(|(_, words)| {
+            .filter_map(|(_, text)| {
                 let part = |name: &str| {
-                    words
-                        .split(',')
-                        .find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
-                        .map(str::trim)
+                    text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('=')).map(str::trim)
                 };
                 // Dragonfly has names of its own for one that is in step.
                 let state = part("state")?;
@@ -210,13 +207,13 @@ impl RedisFacts {
                     FactsStep::Done
                 }
                 _ => {
-                    let words = match read_token(input, 0) {
+                    let message = match read_token(input, 0) {
                         Ok(Some((Token::Error(text), _))) => String::from_utf8_lossy(text).into_owned(),
                         _ => "it has no slots assigned".into(),
                     };
                     FactsStep::Refused(
                         Outcome::ClusterDown,
-                        format!("cluster=true, but the server is not a working cluster: {words}"),
+                        format!("cluster=true, but the server is not a working cluster: {message}"),
                     )
                 }
             },
@@ -239,8 +236,8 @@ mod tests {
         let begun = [b"*500000000\r\n".as_slice(), &b":1\r\n".repeat(GREETING_BYTES / 4)].concat();
         assert_eq!(greeting_reply(&options, 0, &begun[..GREETING_BYTES]), GreetingStep::Need);
         match greeting_reply(&options, 0, &begun) {
-            GreetingStep::Refused(Outcome::Protocol, words) => {
-                assert!(words.contains("longer than"), "{words}")
+            GreetingStep::Refused(Outcome::Protocol, message) => {
+                assert!(message.contains("longer than"), "{message}")
             }
             other => panic!("{other:?}"),
         }
@@ -268,8 +265,8 @@ mod tests {
         };
         assert_eq!(took("redis://h:1"), FactsStep::Done);
         match took("redis://h:1?reads=replica") {
-            FactsStep::Refused(Outcome::Forbidden, words) => {
-                assert!(words.contains("INFO replication"), "{words}")
+            FactsStep::Refused(Outcome::Forbidden, message) => {
+                assert!(message.contains("INFO replication"), "{message}")
             }
             other => panic!("{other:?}"),
         }

@@ -33,9 +33,9 @@ pub struct RedisDriver {
 
 impl RedisDriver {
     /// Records what went wrong, in our own words.
-    pub(super) fn say(&mut self, words: &str) {
+    pub(super) fn say(&mut self, message: &str) {
         self.error.clear();
-        self.error.push_str(words);
+        self.error.push_str(message);
     }
 
     pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {

@@ -29,11 +29,11 @@ impl PreCheck {
     pub fn count_hosts(mut hosts: Vec<String>, copies: usize) -> Self {
         hosts.sort_unstable();
         hosts.dedup();
-        let words = match hosts.len() >= copies {
+        let message = match hosts.len() >= copies {
             true => format!("{} hosts", hosts.len()),
             false => format!("{} host: what takes it takes all copies", hosts.len()),
         };
-        PreCheck::new("distinct hosts", true, words)
+        PreCheck::new("distinct hosts", true, message)
     }
 }
 
@@ -80,11 +80,11 @@ pub trait ReplicatedStore: Send + Sync {
 
     /// Durability that an acknowledgement of this plan stands for, by what the members say of themselves; and in words.
     fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
-        let words = match plan.durability {
+        let message = match plan.durability {
             Durability::Memory => "in memory",
             Durability::Disk => "in a log on disk",
         };
-        (plan.durability, words.to_owned())
+        (plan.durability, message.to_owned())
     }
 
     /// Returns whether records may be documents, which it keeps as such.

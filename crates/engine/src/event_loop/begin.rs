@@ -57,8 +57,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let node = self.driver.route(&op.exchange, command);
             let user = op.user;
             if node == NOWHERE {
-                let (words, now) = (self.driver.last_error().to_owned(), self.net.now());
-                self.remember(Outcome::Unreachable, &words);
+                let (message, now) = (self.driver.last_error().to_owned(), self.net.now());
+                self.remember(Outcome::Unreachable, &message);
                 return self.finish(id, Outcome::Unreachable, now);
             }
             let connection = self.connection_to(user, node);

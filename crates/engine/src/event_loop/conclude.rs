@@ -64,8 +64,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let has_words = outcome.is_error_reply()
             || (outcome == Outcome::Mismatch && request.verb == dyno_types::Verb::Command);
         if has_words && self.errors.iter().all(|(o, _)| *o != outcome) {
-            let words = self.driver.last_error().to_owned();
-            self.remember(outcome, &words);
+            let message = self.driver.last_error().to_owned();
+            self.remember(outcome, &message);
         }
         if !warm_but_late {
             self.recorder.now.record_ended(request.metric, outcome, service_ns, response_ns);

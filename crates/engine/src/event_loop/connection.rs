@@ -26,7 +26,7 @@ const OPENING_LOOK_NS: u64 = 10_000_000;
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Opens every user's connection to every node that serves something. An error names the node and the reason.
     pub fn connect_all(&mut self) -> Result<(), RunError> {
-        let failed = |outcome, words| Err(RunError::Unreachable { outcome, words });
+        let failed = |outcome, message| Err(RunError::Unreachable { outcome, message });
         let nodes = self.driver.wanted();
         let mut wanted: VecDeque<(u32, u16)> = (0..self.users.len() as u32)
             .filter(|user| !self.is_late(*user))

@@ -84,12 +84,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A node does not answer: all connections to it are closed, and what is under way on them ends.
     fn give_up(&mut self, node: u16, silent_ns: u64) {
         self.driver.check_failed(node);
-        let words =
+        let message =
             format!("no answer to a check for {:.1} s: its connections are closed", silent_ns as f64 / 1e9);
         for id in 0..self.pool.connections.len() as u32 {
             let c = &self.pool.connections[id as usize];
             if c.node == node && !matches!(c.state, State::Closed { .. }) {
-                let text = self.naming(id, &words);
+                let text = self.naming(id, &message);
                 self.lose(id, Outcome::Disconnected, &text);
             }
         }

@@ -238,8 +238,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
                 Some(used)
             }
-            GreetingStep::Refused(outcome, words) => {
-                let text = self.naming(id, &words);
+            GreetingStep::Refused(outcome, message) => {
+                let text = self.naming(id, &message);
                 self.lose(id, outcome, &text);
                 None
             }

@@ -18,8 +18,8 @@ use std::time::{Duration, SystemTime};
 /// Seconds between two lines of tables that report in intervals: the default of both programs.
 const EVERY_S: u64 = 10;
 
-fn lacking(run: &RunDir, words: &str) -> ExportError {
-    ExportError::Lacking(format!("{}: {words}", run.path.display()))
+fn lacking(run: &RunDir, message: &str) -> ExportError {
+    ExportError::Lacking(format!("{}: {message}", run.path.display()))
 }
 
 fn summary(run: &RunDir) -> Result<&Summary, ExportError> {
@@ -90,9 +90,9 @@ pub fn sysbench(run: &RunDir) -> Result<String, ExportError> {
         () if has("TRANSACTION") => ("TRANSACTION", ReportedStage::Execute),
         () if phase.name == "load" && has("INSERT") => ("INSERT", ReportedStage::Load),
         () => {
-            let words =
+            let message =
                 "sysbench-mongodb counts transactions, or the inserts of a load; this run has neither";
-            return Err(lacking(run, &format!("{words}: it has {}", names.join(", "))));
+            return Err(lacking(run, &format!("{message}: it has {}", names.join(", "))));
         }
     };
     let mut reporter = Reporter::new(Wording::Head, stage, phase.client.users as u64, false);
@@ -155,8 +155,8 @@ pub fn pocdriver(run: &RunDir) -> Result<String, ExportError> {
     let phase = measured(run)?;
     let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
     if !names.iter().any(|name| name == "KEYQUERY") {
-        let words = "POCDriver counts inserts, key queries, updates and range queries; this run has";
-        return Err(lacking(run, &format!("{words} {}", names.join(", "))));
+        let message = "POCDriver counts inserts, key queries, updates and range queries; this run has";
+        return Err(lacking(run, &format!("{message} {}", names.join(", "))));
     }
     let ok = |name: &str| {
         let found = phase.metrics.iter().find(|metric| metric.name == name);
@@ -167,8 +167,8 @@ pub fn pocdriver(run: &RunDir) -> Result<String, ExportError> {
     let size = run.run.settings.iter().find(|setting| setting.key == "bulksize");
     let one_by_one = size.is_none_or(|size| size.value == "1");
     if ok(BULK) > 0 && (ok(BULK) != writes || !one_by_one) {
-        let words = "POCDriver's log counts documents, but this run wrote several in one bulk and its files count commands";
-        return Err(lacking(run, words));
+        let message = "POCDriver's log counts documents, but this run wrote several in one bulk and its files count commands";
+        return Err(lacking(run, message));
     }
     let given = setting(run, "slowthreshold").unwrap_or("50");
     let thresholds: Vec<u64> = given.split(',').filter_map(|ms| ms.trim().parse().ok()).collect();

@@ -87,8 +87,8 @@ pub fn pivot(
         if !source.factors.iter().any(|known| known == factor) {
             let known =
                 if source.factors.is_empty() { "it has none".into() } else { source.factors.join(", ") };
-            let words = format!("{factor}: no factor of {}; factors: {known}", source.name);
-            return Err(ExportError::Lacking(words));
+            let message = format!("{factor}: no factor of {}; factors: {known}", source.name);
+            return Err(ExportError::Lacking(message));
         }
         let mut levels: Vec<String> = Vec::new();
         for level in source.runs.iter().filter_map(|run| run.level(factor)) {

@@ -82,8 +82,8 @@ impl ExportSource {
             }
         }
         if source.runs.is_empty() {
-            let words = "no run in it: expected run.json, experiment.json, or folders that hold run.json";
-            return Err(ExportError::Lacking(format!("{}: {words}", path.display())));
+            let message = "no run in it: expected run.json, experiment.json, or folders that hold run.json";
+            return Err(ExportError::Lacking(format!("{}: {message}", path.display())));
         }
         Ok(source)
     }

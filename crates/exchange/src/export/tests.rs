@@ -51,6 +51,6 @@ fn figures_of_a_pivot_are_named_or_refused() {
     assert!(matches!(Measure::parse("throughput"), Ok(Measure::Throughput)));
     assert!(matches!(Measure::parse("P99"), Ok(Measure::Response(_))));
     assert!(matches!(Measure::parse("p99(read)"), Ok(Measure::Figure(_))));
-    let words = Measure::parse("speed").unwrap_err().to_string();
-    assert!(words.contains("expected throughput"), "{words}");
+    let message = Measure::parse("speed").unwrap_err().to_string();
+    assert!(message.contains("expected throughput"), "{message}");
 }

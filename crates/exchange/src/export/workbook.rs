@@ -68,8 +68,8 @@ pub fn workbook(
 
 fn sheet(sheet: &mut Worksheet, table: &ExportTable, head: &Format) -> Result<(), ExportError> {
     if table.rows.len() >= ROWS {
-        let words = format!("{} rows: a sheet holds {ROWS}; export csv or parquet", table.rows.len());
-        return Err(ExportError::Lacking(words));
+        let message = format!("{} rows: a sheet holds {ROWS}; export csv or parquet", table.rows.len());
+        return Err(ExportError::Lacking(message));
     }
     for (column, (name, _)) in (0u16..).zip(&table.columns) {
         sheet.write_with_format(0, column, name.as_str(), head)?;

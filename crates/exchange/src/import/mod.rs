@@ -267,11 +267,11 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
 
 /// The run directory's content. `files` names the files it came from; `fallback` is the time at which the newest was written.
 pub fn assemble(mut found: Found, said: &ImportDetails, files: &str, fallback: &str) -> Imported {
-    let words = "the file's modification time, less the length: the files do not say when the run began";
+    let message = "the file's modification time, less the length: the files do not say when the run began";
     let started = match said.started.clone().or(found.started.clone()) {
         Some(started) => started,
         None => {
-            found.facts.insert("started".into(), words.into());
+            found.facts.insert("started".into(), message.into());
             let end = fallback.parse::<jiff::Timestamp>().unwrap_or_default();
             let length = std::time::Duration::from_secs_f64(found.seconds.max(0.0));
             end.checked_sub(length).unwrap_or(end).to_string()

@@ -56,7 +56,7 @@ fn ycsb_with_status_lines_becomes_a_run() {
 fn without_a_command_line_nothing_is_claimed_about_response_times() {
     let found = ycsb::read(&[input("run.out", REPORT)], &ImportDetails::default()).unwrap();
     assert!(found.metrics[0].response.is_none() && found.metrics[0].service.is_some());
-    assert!(found.unknown.iter().any(|words| words.contains("--closed-loop")), "{:?}", found.unknown);
+    assert!(found.unknown.iter().any(|message| message.contains("--closed-loop")), "{:?}", found.unknown);
     let said = ImportDetails { closed_loop: true, ..ImportDetails::default() };
     assert!(ycsb::read(&[input("run.out", REPORT)], &said).unwrap().metrics[0].response.is_some());
 }
@@ -102,7 +102,7 @@ fn columns_are_named_and_gaps_are_gaps() {
 fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     let columns = csv::Columns { time: Some("t".into()), throughput: "x".into(), ..Default::default() };
     let said = ImportDetails::default();
-    for (error, words) in [
+    for (error, message) in [
         (
             csv::time_series(&input("l.csv", "t,y\n1,2\n"), &columns).unwrap_err(),
             "l.csv:1: expected a column x in the head, found t,y",
@@ -163,7 +163,7 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
         ),
     ] {
         let text = error.to_string();
-        assert!(text.starts_with(words), "{text}");
+        assert!(text.starts_with(message), "{text}");
     }
     assert_eq!(BadFile::new(Path::new("f"), 3, "a", "").to_string(), "f:3: expected a, found nothing");
 }
@@ -171,8 +171,8 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
 #[test]
 fn users_are_those_that_cleaned_up_or_that_the_command_line_says() {
     let without = REPORT.replace("[CLEANUP], Operations, 4\n", "");
-    let of = |report: &str, words: &str| {
-        let status = format!("Command line: -t -db site.ycsb.db.RedisClient {words}\n");
+    let of = |report: &str, message: &str| {
+        let status = format!("Command line: -t -db site.ycsb.db.RedisClient {message}\n");
         let files = [input("run.out", report), input("run.err", &status)];
         let found = ycsb::read(&files, &ImportDetails::default()).unwrap();
         (found.users, found.offered, found.metrics[0].response.is_some())

@@ -58,8 +58,9 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
             status = ycsb_status::read(input)?;
         }
         command = command.or_else(|| {
-            let (number, words) = lines().find_map(|(n, l)| Some((n, l.strip_prefix("Command line: ")?)))?;
-            Some((input.path.clone(), number + 1, words.to_owned()))
+            let (number, message) =
+                lines().find_map(|(n, l)| Some((n, l.strip_prefix("Command line: ")?)))?;
+            Some((input.path.clone(), number + 1, message.to_owned()))
         });
         if report.metrics.is_empty() {
             read_report(input, &mut report)?;
@@ -67,8 +68,8 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
     }
     hdr::align(&mut logs);
     let mut found = Found { program: "YCSB", phase: "measure", ..Found::default() };
-    if let Some((path, line, words)) = &command {
-        arguments(&mut found, words, &format!("file {}:{line}", path.display()));
+    if let Some((path, line, message)) = &command {
+        arguments(&mut found, message, &format!("file {}:{line}", path.display()));
     }
     let longest = IMPORT_FIGURE * 1e3;
     let Some(run_ms) = report.get("OVERALL", "RunTime(ms)").filter(|ms| *ms > 0.0 && *ms <= longest) else {
@@ -76,16 +77,16 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
         return Err(BadFile::new(&first.path, 1, REPORT, first.text.lines().next().unwrap_or("")));
     };
     found.seconds = run_ms / 1e3;
-    let rate_unknown = found.unknown.iter().any(|words| words.contains("set a rate"));
+    let rate_unknown = found.unknown.iter().any(|message| message.contains("set a rate"));
     let closed = said.closed_loop || (command.is_some() && found.offered.is_none() && !rate_unknown);
     if !closed {
-        let words = match found.offered {
+        let message = match found.offered {
             Some(_) => "response times (from the intended start) where the report has no Intended- lines",
             None => {
                 "whether a rate was set, and so response times (give the standard error's file, or --closed-loop)"
             }
         };
-        found.unknown.push(words.into());
+        found.unknown.push(message.into());
     }
     // Each thread cleans up once, however many were asked for.
     if let Some(threads) = report.get(CLEANUP, "Operations").and_then(counted).filter(|count| *count > 0) {
@@ -100,11 +101,11 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
 }
 
 /// Reads the command line of the run.
-fn arguments(found: &mut Found, words: &str, source: &str) {
+fn arguments(found: &mut Found, text: &str, source: &str) {
     let mut put = |key: &str, value: &str| {
         found.settings.push(Setting { key: key.into(), value: value.into(), source: source.into() });
     };
-    let mut words = words.split_whitespace();
+    let mut words = text.split_whitespace();
     // A file of properties may set what the command line does not; YCSB's own set neither.
     let (mut users, mut offered, mut files) = (None, None, false);
     while let Some(word) = words.next() {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 struct Progress {
     ended: Vec<RunRecord>,
     by: Option<u32>,
-    words: String,
+    message: String,
     /// True if there is nothing left to be made.
     over: bool,
 }
@@ -45,14 +45,14 @@ fn progress_of(path: &Path, record: &ExperimentRecord) -> Result<Progress, Failu
     };
     let failed = ended.iter().filter(|run| run.status == RunStatus::Failed).count();
     let failed = if failed > 0 { format!(", {failed} of them failed") } else { String::new() };
-    let words =
+    let message =
         format!("{state}, {} ended{failed}", describe_progress(ended.len(), record.runs, record.searches));
-    Ok(Progress { ended, by, words, over })
+    Ok(Progress { ended, by, message, over })
 }
 
 /// Says how far an experiment is.
 pub fn state(path: &Path) -> Result<String, Failure> {
-    Ok(progress_of(path, &read_record(path)?)?.words)
+    Ok(progress_of(path, &read_record(path)?)?.message)
 }
 
 /// The table of an experiment for `dyno report`, as text or JSON.
@@ -73,7 +73,7 @@ pub fn status(dir: &Path, json: bool) -> Result<Exit, Failure> {
         table::show(&rows, true)?;
         return Ok(Exit::Ok);
     }
-    terminal::line(&format!("{}: {}", record.name, now.words));
+    terminal::line(&format!("{}: {}", record.name, now.message));
     for run in now.ended.iter().filter(|run| run.status == RunStatus::Failed) {
         terminal::line(&format!("failed: {}: {}", run.dir, run.words));
     }
@@ -109,8 +109,8 @@ pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
     let end = Instant::now() + PATIENCE;
     while verified_holder(dir)? == Some(pid) {
         if Instant::now() > end {
-            let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
-            return Err(Failure::internal(words));
+            let message = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
+            return Err(Failure::internal(message));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -123,7 +123,7 @@ pub fn put_back(dir: &Path) -> Result<(), Failure> {
 }
 
 fn said(cleaned: &CleanupReport) -> Result<(), Failure> {
-    cleaned.done.iter().for_each(|words| terminal::note(words));
+    cleaned.done.iter().for_each(|message| terminal::note(message));
     let left = cleaned.left();
     match (left.is_empty(), cleaned.refused.is_empty(), cleaned.unreachable.is_empty()) {
         (true, ..) => Ok(()),

@@ -39,8 +39,8 @@ pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<ExperimentPlan
     let plan = experiment::read_plan(text, name, sets)?;
     check(&plan, &read_work)?;
     for factor in &plan.left_out {
-        let words = "is left out: it varies the server that dyno would start, and the target runs already";
-        terminal::note(&format!("note: factor {factor} {words}"));
+        let message = "is left out: it varies the server that dyno would start, and the target runs already";
+        terminal::note(&format!("note: factor {factor} {message}"));
     }
     Ok(plan)
 }

@@ -35,7 +35,7 @@ impl Findings {
         self.unmet_requirements
             .iter()
             .filter(move |one| one.refused == refused)
-            .map(|one| one.words(self.cells))
+            .map(|one| one.describe_notes(self.cells))
     }
 
     /// Cores and limits beyond this machine, a line for each place.
@@ -46,7 +46,7 @@ impl Findings {
 
     /// Says what can be carried out and may not go well.
     pub fn warn(&self) {
-        self.beyond(false).for_each(|words| terminal::warn(&words));
+        self.beyond(false).for_each(|message| terminal::warn(&message));
     }
 
     /// Programs that are missing, a line for each.
@@ -78,15 +78,15 @@ pub fn ready_for(cells: &[MatrixCell]) -> Result<(), Failure> {
     manifests(cells)?;
     let mut findings = Findings::of(cells);
     findings.warn();
-    if let Some(words) = findings.refusal() {
-        return Err(Failure::usage(words));
+    if let Some(message) = findings.refusal() {
+        return Err(Failure::usage(message));
     }
     findings.missing_programs.extend(missing_engines(cells, &Machine::default()));
     if findings.nothing_runs() {
         return Err(Failure::usage(findings.missing().join("\n")));
     }
-    for words in findings.missing() {
-        terminal::warn(&format!("{words}; their runs will fail, the others are made"));
+    for message in findings.missing() {
+        terminal::warn(&format!("{message}; their runs will fail, the others are made"));
     }
     Ok(())
 }

@@ -61,9 +61,9 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     let dir = args.dir.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", args.dir.display())))?;
     trusted::check_directory(&dir).map_err(Failure::usage)?;
     if PersistentServers::of(&dir).map_err(Failure::usage)?.is_some() {
-        let words =
+        let message =
             "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
-        return Err(Failure::usage(format!("{}: {words}", args.dir.display())));
+        return Err(Failure::usage(format!("{}: {message}", args.dir.display())));
     }
     let (mut directory, text) = Directory::resume(&dir)?;
     let cleaned = put_back(&dir);
@@ -123,8 +123,8 @@ fn again(
     if plan.cells.iter().map(label).collect::<Vec<_>>()
         != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>()
     {
-        let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
-        return Err(Failure::usage(format!("{}: {words}", args.dir.display())));
+        let message = "the cells of experiment.yaml are not those that were planned: was it changed?";
+        return Err(Failure::usage(format!("{}: {message}", args.dir.display())));
     }
     let made_again = to_make_again(&plan, &directory.ended, wanted);
     let mut ended = directory.ended.clone();
@@ -144,9 +144,9 @@ fn with_secrets(path: &str, kept: String) -> Result<String, Failure> {
     match experiment::mask_text(&given) == kept {
         true => Ok(given),
         false => {
-            let words =
+            let message =
                 "secrets are not kept with an experiment, and this file is gone or no longer the same";
-            Err(Failure::usage(format!("{path}: {words}")))
+            Err(Failure::usage(format!("{path}: {message}")))
         }
     }
 }
@@ -163,8 +163,8 @@ fn sets_again(kept: &[String], again: &[String]) -> Result<Vec<String>, Failure>
             Err(Failure::usage(format!("--set {}: differs from what was given at the beginning", key(set))))
         }
         None if old.contains(MASK) => {
-            let words = "held a secret, which is not kept: give it again";
-            Err(Failure::usage(format!("--set {} {words}", key(old))))
+            let message = "held a secret, which is not kept: give it again";
+            Err(Failure::usage(format!("--set {} {message}", key(old))))
         }
         None => Ok(old.clone()),
     };

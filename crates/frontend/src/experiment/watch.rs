@@ -110,7 +110,7 @@ impl Watcher for Watch {
             return;
         }
         let rate = record.throughput.map(|n| format!("{} ops/s", Rate(n)));
-        let words = match record.status {
+        let message = match record.status {
             RunStatus::Failed => format!("failed: {}", record.words),
             RunStatus::Interrupted => "interrupted".into(),
             RunStatus::Complete => {
@@ -118,6 +118,6 @@ impl Watcher for Watch {
                 format!("{}, {}{why}", rate.unwrap_or_default(), record.trust)
             }
         };
-        terminal::note(&format!("  {words}"));
+        terminal::note(&format!("  {message}"));
     }
 }

@@ -68,8 +68,8 @@ impl Receivers {
     /// Says what has gone wrong, once for each receiver.
     pub fn complain(&self) {
         for one in &self.all {
-            if let Some(words) = one.pusher.complaint() {
-                terminal::warn(&conceal(&format!("{}: {words}; the run goes on", one.name)));
+            if let Some(message) = one.pusher.complaint() {
+                terminal::warn(&conceal(&format!("{}: {message}; the run goes on", one.name)));
             }
         }
     }
@@ -85,8 +85,8 @@ impl Receivers {
             if delivery.lost > 0 {
                 let first = delivery.first.unwrap_or_else(|| "it was too slow".into());
                 let (lost, all) = (Thousands(delivery.lost), Thousands(all));
-                let words = format!("{}: {lost} of {all} pushes were lost; first: {first}", one.name);
-                terminal::warn(&conceal(&words));
+                let message = format!("{}: {lost} of {all} pushes were lost; first: {first}", one.name);
+                terminal::warn(&conceal(&message));
             }
         }
     }

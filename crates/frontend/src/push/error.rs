@@ -37,24 +37,24 @@ pub enum PushError {
     #[error("no answer: {}", bare(.0))]
     Silent(#[source] Box<ureq::Error>),
     /// It has answered with another status than 2xx.
-    #[error("answered {status}{}", said(words))]
+    #[error("answered {status}{}", said(message))]
     Refused {
         /// Status with its name.
         status: String,
         /// First line of the answer.
-        words: String,
+        message: String,
         /// True if the receiver may take the same push later.
         again: bool,
         /// When it wants to be asked again.
         after: Option<Duration>,
     },
     /// It took a part.
-    #[error("did not take {points} data points{}", said(words))]
+    #[error("did not take {points} data points{}", said(message))]
     Partly {
         /// Data points that it did not take.
         points: i64,
         /// Why.
-        words: String,
+        message: String,
     },
     /// The push could not be compressed.
     #[error(transparent)]
@@ -88,6 +88,6 @@ fn bare(error: &ureq::Error) -> String {
     }
 }
 
-fn said(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!(": {words}") }
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
 }

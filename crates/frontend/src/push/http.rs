@@ -64,10 +64,10 @@ impl ReceiverClient {
         let answer = answer.unwrap_or_default();
         let text = String::from_utf8_lossy(&answer);
         let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        let words = first.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+        let message = first.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
         Err(PushError::Refused {
             status: status.to_string(),
-            words,
+            message,
             again: self.receiver.protocol.is_temporary(status.as_u16()),
             after: after.map(|seconds| Duration::from_secs(seconds).min(LONGEST)),
         })

@@ -208,8 +208,8 @@ fn send(
             remote_write.taken();
         }
         Encoder::Otlp => {
-            if let Some((points, words)) = otlp::rejected(&client.post(&otlp::encode(sender, snapshot))?) {
-                return Err(PushError::Partly { points, words });
+            if let Some((points, message)) = otlp::rejected(&client.post(&otlp::encode(sender, snapshot))?) {
+                return Err(PushError::Partly { points, message });
             }
         }
     }

@@ -87,8 +87,8 @@ fn end() -> SystemTime {
 fn complaint(pusher: &Pusher) -> String {
     let end = Instant::now() + LONG;
     while Instant::now() < end {
-        if let Some(words) = pusher.complaint() {
-            return words;
+        if let Some(message) = pusher.complaint() {
+            return message;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -133,9 +133,9 @@ fn what_is_refused_is_told_once_and_counted() {
         let (url, _requests) = receiver(&[REFUSED]);
         let pusher = pusher(protocol, &url);
         (1..=3).for_each(|n| pusher.push(Arc::new(snapshot(n * 1_000, n))));
-        let words = "answered 400 Bad Request: out of order";
-        assert_eq!(complaint(&pusher), words);
-        assert_eq!(pusher.finish(end(), LONG), Delivery { taken: 0, lost, first: Some(words.into()) });
+        let message = "answered 400 Bad Request: out of order";
+        assert_eq!(complaint(&pusher), message);
+        assert_eq!(pusher.finish(end(), LONG), Delivery { taken: 0, lost, first: Some(message.into()) });
         assert_eq!(pusher.complaint(), None);
     }
     let (url, _requests) = receiver(&[ELSEWHERE]);

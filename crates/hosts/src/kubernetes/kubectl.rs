@@ -220,9 +220,9 @@ mod tests {
         let silent =
             failing("E1 memcache.go: dial tcp\\nUnable to connect to the server: dial tcp: i/o timeout\\n");
         assert!(matches!(silent, KubectlError::Unreachable { .. }), "{silent:?}");
-        let words = "the cluster does not answer; see kubernetes.kubeconfig and kubernetes.context (Unable to connect to the \
+        let message = "the cluster does not answer; see kubernetes.kubeconfig and kubernetes.context (Unable to connect to the \
                      server: dial tcp: i/o timeout)";
-        assert_eq!(silent.to_string(), words);
+        assert_eq!(silent.to_string(), message);
         let refused = failing("Warning: old\\nError from server (NotFound): pods \"a\" not found\\n\\n");
         assert_eq!(refused.to_string(), "Error from server (NotFound): pods \"a\" not found");
         let expired = failing("error: You must be logged in to the server (Unauthorized)\\n");

@@ -177,8 +177,8 @@ pub fn read_objects(content: &str) -> Result<Vec<Value>, Refused> {
         }
         let (kind, own) = name(&object);
         if !KINDS.contains(&kind) || own.is_empty() {
-            let words = format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", "));
-            return Err(Refused::new(RefusalCode::BadFile, "manifests", words));
+            let message = format!("{kind:?} {own:?}: expected a name, and one of {}", KINDS.join(", "));
+            return Err(Refused::new(RefusalCode::BadFile, "manifests", message));
         }
         all.push(object);
     }

@@ -100,8 +100,8 @@ impl Outbox {
         while waiting.bytes > LIMIT && waiting.failed.is_none() && !waiting.closed {
             waiting = self.wait(waiting);
         }
-        if let Some((kind, words)) = &waiting.failed {
-            return Err(io::Error::new(*kind, words.clone()));
+        if let Some((kind, message)) = &waiting.failed {
+            return Err(io::Error::new(*kind, message.clone()));
         }
         if waiting.closed {
             return Err(io::ErrorKind::BrokenPipe.into());

@@ -58,8 +58,8 @@ impl SampleSink for SampleForwarder {
         let _ = say(&self.0, &FromHost::Sample { source: source.to_owned(), at_ns, readings });
     }
 
-    fn event(&mut self, source: &str, words: &str) {
-        let _ = say(&self.0, &FromHost::Event { source: source.to_owned(), words: words.to_owned() });
+    fn event(&mut self, source: &str, message: &str) {
+        let _ = say(&self.0, &FromHost::Event { source: source.to_owned(), words: message.to_owned() });
     }
 }
 

@@ -221,11 +221,11 @@ impl RemoteAgent {
         loop {
             let left = waiting.left();
             match self.told.recv_timeout(left.min(Duration::from_millis(50))) {
-                Ok(FromHost::Failed(words)) => return Err(self.host.failed(words)),
+                Ok(FromHost::Failed(message)) => return Err(self.host.failed(message)),
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let (host, words) = (self.name().to_owned(), self.host.lost(&self.log, None));
-                    return Err(RemoteError::AgentLost { host, words });
+                    let (host, message) = (self.name().to_owned(), self.host.lost(&self.log, None));
+                    return Err(RemoteError::AgentLost { host, message });
                 }
                 Err(_) if control.is_some_and(Control::is_stopping) => {
                     self.given_up.store(true, Ordering::Relaxed);

@@ -19,20 +19,20 @@ use std::time::{Duration, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// There is no way to it.
-    #[error("{host}: {words}")]
+    #[error("{host}: {message}")]
     Unreachable {
         /// Name.
         host: String,
         /// Why, and what helps.
-        words: String,
+        message: String,
     },
     /// The agent there has ended before its time.
-    #[error("{host}: the agent there was lost: {words}")]
+    #[error("{host}: the agent there was lost: {message}")]
     AgentLost {
         /// Name.
         host: String,
         /// Why, as far as that is known.
-        words: String,
+        message: String,
     },
     /// It answers, but something went wrong there.
     #[error("{host}: {source}")]
@@ -71,7 +71,7 @@ pub struct SshHost {
 impl SshHost {
     /// From an inventory's variables; `config` is given to `ssh -F`.
     pub fn new(host: &InventoryHost, config: Option<&Path>) -> Result<Self, RemoteError> {
-        let wrong = |words: String| RemoteError::Failed { host: host.name.clone(), source: words.into() };
+        let wrong = |message: String| RemoteError::Failed { host: host.name.clone(), source: message.into() };
         let destination = host.ssh_destination().to_owned();
         if destination.is_empty() || destination.starts_with('-') {
             return Err(wrong(format!("{destination:?} is no name of a host")));
@@ -91,7 +91,7 @@ impl SshHost {
             }
         }
         for variable in ["ansible_ssh_common_args", "ansible_ssh_extra_args"] {
-            let words = shell::words(host.get(variable).unwrap_or_default());
+            let words = shell::split_words(host.get(variable).unwrap_or_default());
             options.extend(words.map_err(|why| wrong(format!("{variable}: {why}")))?);
         }
         Ok(SshHost { name: host.name.clone(), options, destination })
@@ -184,8 +184,8 @@ impl SshHost {
         }
     }
 
-    pub(super) fn unreachable(&self, words: String) -> RemoteError {
-        RemoteError::Unreachable { host: self.name.clone(), words }
+    pub(super) fn unreachable(&self, message: String) -> RemoteError {
+        RemoteError::Unreachable { host: self.name.clone(), message }
     }
 
     pub(super) fn failed(&self, why: impl Into<Cause>) -> RemoteError {
@@ -215,7 +215,7 @@ pub(super) fn reason(text: &str) -> String {
         ("No route to host", "there is no route to it"),
     ];
     let said = last(text);
-    match advice.iter().find(|(words, _)| text.contains(words)) {
+    match advice.iter().find(|(message, _)| text.contains(message)) {
         Some((_, advice)) => format!("ssh: {advice} ({said})"),
         None => format!("ssh: {said}"),
     }

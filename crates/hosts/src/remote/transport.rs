@@ -71,8 +71,8 @@ impl Transport {
         }
     }
 
-    pub(super) fn unreachable(&self, words: String) -> RemoteError {
-        RemoteError::Unreachable { host: self.name().to_owned(), words }
+    pub(super) fn unreachable(&self, message: String) -> RemoteError {
+        RemoteError::Unreachable { host: self.name().to_owned(), message }
     }
 
     pub(super) fn failed(&self, why: impl Into<Cause>) -> RemoteError {

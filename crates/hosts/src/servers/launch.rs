@@ -131,7 +131,7 @@ impl Launch<'_> {
     }
 
     /// The command line as a person would type it.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn command_line(&self) -> String {
         let program = self.program.display().to_string();
         let words = self.prefix.iter().chain([&program]).chain(self.arguments);
         quoted(&words.collect::<Vec<_>>())

@@ -44,10 +44,10 @@ fn one_node_for_all_with_cores_or_without() {
     let plans = plans.unwrap();
     assert_eq!(cpus(&plans), ["27-28", "27-28"]);
     assert_eq!(plans[0].memory, Memory::Bind(vec![1]));
-    let words = plans[0].describe_plan();
+    let message = plans[0].describe_plan();
     assert!(
-        words.contains("cores 27 are not of node 1") && words.contains("all 2 processes share"),
-        "{words}"
+        message.contains("cores 27 are not of node 1") && message.contains("all 2 processes share"),
+        "{message}"
     );
 }
 
@@ -134,11 +134,11 @@ fn command_lines_name_cores_and_memory() {
     let at = folder.path().display();
     let bound = Plan { cpus: Some(vec![0, 1]), memory: Memory::Bind(vec![1]), ..Plan::default() };
     let two = machine(&TWO_SOCKETS);
-    let words = bound.prefix(&two, &machine_with).unwrap().join(" ");
-    assert_eq!(words, format!("{at}/numactl --physcpubind=0-1 --membind=1"));
+    let message = bound.prefix(&two, &machine_with).unwrap().join(" ");
+    assert_eq!(message, format!("{at}/numactl --physcpubind=0-1 --membind=1"));
     // One node leaves nothing to choose.
-    let words = bound.prefix(&machine(&GUEST), &machine_with).unwrap().join(" ");
-    assert_eq!(words, format!("{at}/taskset --cpu-list 0-1"));
+    let message = bound.prefix(&machine(&GUEST), &machine_with).unwrap().join(" ");
+    assert_eq!(message, format!("{at}/taskset --cpu-list 0-1"));
     let spread = Plan { memory: Memory::Interleave(vec![0, 1]), ..Plan::default() };
     assert_eq!(
         spread.prefix(&two, &machine_with).unwrap().join(" "),

@@ -8,7 +8,7 @@ pub struct RecipeProfile {
     /// Name.
     pub name: &'static str,
     /// Description.
-    pub words: &'static str,
+    pub message: &'static str,
     items: &'static [&'static [ProfileItem]],
 }
 
@@ -140,22 +140,22 @@ const M6I_16: [ProfileItem; 3] = [
 pub const PROFILES: [RecipeProfile; 4] = [
     RecipeProfile {
         name: "wsf/bkm-icx",
-        words: "MongoDB with YCSB on two Ice Lake sockets",
+        message: "MongoDB with YCSB on two Ice Lake sockets",
         items: &[&ICX, &XEON],
     },
     RecipeProfile {
         name: "wsf/bkm-spr",
-        words: "MongoDB with YCSB on two Sapphire Rapids sockets",
+        message: "MongoDB with YCSB on two Sapphire Rapids sockets",
         items: &[&SPR, &XEON],
     },
     RecipeProfile {
         name: "wsf/bkm-m6i.32xlarge",
-        words: "MongoDB with YCSB on AWS m6i.32xlarge",
+        message: "MongoDB with YCSB on AWS m6i.32xlarge",
         items: &[&M6I_32, &CLOUD],
     },
     RecipeProfile {
         name: "wsf/bkm-m6i.16xlarge",
-        words: "MongoDB with YCSB on AWS m6i.16xlarge",
+        message: "MongoDB with YCSB on AWS m6i.16xlarge",
         items: &[&M6I_16, &CLOUD],
     },
 ];

@@ -139,8 +139,8 @@ fn answer(mut stream: TcpStream, names: &AcceptedNames, page: &Mutex<String>) ->
     let path = path.split('?').next().unwrap_or_default();
     let (status, body) = match (method, path) {
         _ if !names.has(named) => {
-            let words = "this is not a name of this server: --metrics NAME:PORT says one\n";
-            ("421 Misdirected Request", words.to_owned())
+            let message = "this is not a name of this server: --metrics NAME:PORT says one\n";
+            ("421 Misdirected Request", message.to_owned())
         }
         ("GET" | "HEAD", "/metrics") => {
             ("200 OK", page.lock().unwrap_or_else(PoisonError::into_inner).clone())

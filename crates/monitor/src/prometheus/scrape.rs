@@ -141,8 +141,8 @@ impl Url {
     }
 }
 
-fn other(words: &str) -> io::Error {
-    io::Error::other(words.to_owned())
+fn other(message: &str) -> io::Error {
+    io::Error::other(message.to_owned())
 }
 
 fn late() -> io::Error {

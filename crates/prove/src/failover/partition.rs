@@ -41,12 +41,12 @@ pub enum PartitionError {
     #[error("rules are made in a network namespace of dyno's own alone")]
     Outside,
     /// A program has failed.
-    #[error("{program}: {words} ({status})")]
+    #[error("{program}: {text} ({status})")]
     Failed {
         /// The program.
         program: String,
         /// The first line that it complained with.
-        words: String,
+        text: String,
         /// Outcome.
         status: ExitStatus,
     },
@@ -142,8 +142,8 @@ fn done(command: &mut Command) -> Result<(), PartitionError> {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&told.stderr);
-    let words = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no word of why");
-    Err(PartitionError::Failed { program, words: words.to_owned(), status: told.status })
+    let text = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no word of why");
+    Err(PartitionError::Failed { program, text: text.to_owned(), status: told.status })
 }
 
 /// The rules of a namespace that this process is inside of.
@@ -166,8 +166,8 @@ impl Partition {
         let partition = Partition { nft, machine: machine.clone(), networks: Vec::new() };
         partition.nft(&["add", "table", "inet", TABLE])?;
         for hook in HOOKS {
-            let words = format!("{{ type filter hook {hook} priority 0; }}");
-            partition.nft(&["add", "chain", "inet", TABLE, hook, &words])?;
+            let message = format!("{{ type filter hook {hook} priority 0; }}");
+            partition.nft(&["add", "chain", "inet", TABLE, hook, &message])?;
         }
         Ok(partition)
     }
@@ -280,10 +280,10 @@ mod tests {
     #[test]
     fn packets_are_dropped_both_ways() {
         let ip = |last: u8| IpAddr::from([127, 0, 0, last]);
-        let words = rules(ip(11), &[ip(12), ip(21)]);
-        assert!(words.contains("ip saddr 127.0.0.11 ip daddr { 127.0.0.12, 127.0.0.21 } drop"));
-        assert!(words.contains("ip saddr { 127.0.0.12, 127.0.0.21 } ip daddr 127.0.0.11 drop"));
-        assert_eq!(words.matches("dyno forward ").count(), 2);
+        let message = rules(ip(11), &[ip(12), ip(21)]);
+        assert!(message.contains("ip saddr 127.0.0.11 ip daddr { 127.0.0.12, 127.0.0.21 } drop"));
+        assert!(message.contains("ip saddr { 127.0.0.12, 127.0.0.21 } ip daddr 127.0.0.11 drop"));
+        assert_eq!(message.matches("dyno forward ").count(), 2);
     }
 
     #[test]

@@ -271,8 +271,8 @@ fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
     match told {
         Ok(told) if told.status.success() => Ok(()),
         Ok(told) => {
-            let words = String::from_utf8_lossy(&told.stderr).trim().to_owned();
-            Err(Failure::usage(format!("--sign {}: {words}", key.display())))
+            let message = String::from_utf8_lossy(&told.stderr).trim().to_owned();
+            Err(Failure::usage(format!("--sign {}: {message}", key.display())))
         }
         Err(error) => Err(Failure::usage(format!("--sign: ssh-keygen: {error}"))),
     }

@@ -1,7 +1,7 @@
 //! `dyno prove ingest` of an embedded store.
 
 use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
-use super::ingest::{IngestDetails, progress, tests, words};
+use super::ingest::{IngestDetails, progress, render_certificate, tests};
 use super::ingest_args::IngestArgs;
 use crate::embedded::embedded;
 use crate::embedded::{EmbeddedProof, Kill, write_embedded};
@@ -38,9 +38,9 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         return Err(Failure::usage(format!("--copies {}: an embedded store has one copy", plan.copies)));
     }
     if args.durable {
-        let words =
+        let message =
             "--durable: an embedded store's options say what its commits sync (dyno doctor lists them)";
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     }
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let program = std::env::current_exe()?;
@@ -82,7 +82,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     if !args.keep {
         terminal::note(&format!("the records stay in {uri}: remove the file or folder yourself"));
     }
-    terminal::out(&words(&certificate, &folder));
+    terminal::out(&render_certificate(&certificate, &folder));
     Ok(certificate.exit())
 }
 

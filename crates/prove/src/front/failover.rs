@@ -111,7 +111,7 @@ impl FailoverArgs {
     fn replicas(&self, election: Election) -> Result<u32, Failure> {
         let is_set = election == Election::Members;
         let replicas = self.replicas.unwrap_or(if is_set { 2 } else { 1 });
-        let refused = |words: String| Err(Failure::usage(words));
+        let refused = |message: String| Err(Failure::usage(message));
         if replicas == 0 || replicas > MOST_REPLICAS {
             return refused(format!("--replicas: expected 1 to {MOST_REPLICAS}"));
         }
@@ -152,8 +152,9 @@ impl FailoverArgs {
         };
         let isolate = span("--isolate", &self.isolate)?;
         if election == Election::Members && isolate >= down_after {
-            let words = "--isolate: expected less than --down-after: a member that hears nothing so long is no primary any more";
-            return Err(Failure::usage(words));
+            let message = "--isolate: expected less than --down-after: a member that hears nothing so long \
+                is no primary any more";
+            return Err(Failure::usage(message));
         }
         Ok(FailoverPlan {
             ingest: IngestPlan {
@@ -268,7 +269,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
-    terminal::out(&format!("{out}\n{}\nproof: {}\n", rounds.words(), folder.display()));
+    terminal::out(&format!("{out}\n{}\nproof: {}\n", rounds.describe(), folder.display()));
     Ok(certificate.exit())
 }
 

@@ -35,17 +35,17 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let found = format!("{existing} records or indexes");
     pre_checks.push(PreCheck { name: "nothing is there yet".into(), held: existing == 0, found });
     if existing > 0 {
-        let words = format!(
+        let message = format!(
             "{existing} records or indexes are there under the names of this run: nothing can be counted"
         );
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     }
     if let Some(broken) = pre_checks.iter().find(|check| !check.held) {
-        let words = format!(
+        let message = format!(
             "{}: {}: there cannot be {} copies; --copies 1 proves a single one",
             broken.name, broken.found, plan.copies
         );
-        return Err(Failure::usage(words));
+        return Err(Failure::usage(message));
     }
     let replicas = database.replicas()?;
     if replicas.is_empty() {
@@ -110,7 +110,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         }
     }
     kept?;
-    terminal::out(&words(&certificate, &folder));
+    terminal::out(&render_certificate(&certificate, &folder));
     Ok(certificate.exit())
 }
 
@@ -165,8 +165,8 @@ impl IngestDetails {
         if let Some(sent) = self.sent.filter(|sent| sent.records > 0) {
             row("records sent, acknowledged or not", figure(sent.records as f64));
             let mean = sent.record_bytes as f64 / sent.records as f64;
-            let words = format!("{mean:.1} on average, {} to {}", sent.least_bytes, sent.most_bytes);
-            row("bytes of a record as it was sent", words);
+            let message = format!("{mean:.1} on average, {} to {}", sent.least_bytes, sent.most_bytes);
+            row("bytes of a record as it was sent", message);
             row("bytes of all commands, with names, indexes and protocol", figure(sent.wire_bytes as f64));
         }
         for (name, value) in &self.storage {
@@ -306,7 +306,10 @@ fn limits(durability: Durability, least: Duration, figures: &IngestMetrics) -> V
     all
 }
 
-pub(super) fn words<E: serde::Serialize>(certificate: &Certificate<E>, folder: &std::path::Path) -> String {
+pub(super) fn render_certificate<E: serde::Serialize>(
+    certificate: &Certificate<E>,
+    folder: &std::path::Path,
+) -> String {
     let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
     for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);

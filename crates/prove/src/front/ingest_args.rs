@@ -156,9 +156,9 @@ impl IngestArgs {
             return Ok(None);
         }
         if self.record_bytes.is_some() {
-            let words =
+            let message =
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
-            return Err(Failure::usage(words));
+            return Err(Failure::usage(message));
         }
         let args = parse(self.size.pocdriver(), dyno_frontend::terminal::warn);
         let mut args = args.map_err(Failure::internal)?;

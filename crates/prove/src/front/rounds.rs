@@ -48,7 +48,7 @@ fn bars(curve: &Curve) -> String {
 
 impl Rounds<'_> {
     /// For the terminal.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut out = String::new();
         if let Some(outcomes) = self.outcomes {
             let duplicated =
@@ -199,11 +199,11 @@ mod tests {
         let rounds =
             Rounds { rounds: &both, outcomes: Some(OutcomeCounts { lost: 7, ..OutcomeCounts::default() }) };
         assert!(line(&both[0]).contains("a cut off, b promoted after 1.25 s, healed after 2.50 s"));
-        let words = rounds.words();
-        assert!(words.starts_with("7 lost, 0 wrong, a name is there once;"), "{words}");
+        let message = rounds.describe();
+        assert!(message.starts_with("7 lost, 0 wrong, a name is there once;"), "{message}");
         assert!(
-            words.contains("recovered after 1.5 s  |█ ▁█|") && words.contains("not recovered"),
-            "{words}"
+            message.contains("recovered after 1.5 s  |█ ▁█|") && message.contains("not recovered"),
+            "{message}"
         );
         let PageBlock::Table(_, heads, rows, _) = rounds.recovery() else { panic!("a table") };
         assert_eq!((heads.len(), rows.len()), (3, 4));

@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn lines_are_split_as_the_server_does() {
         let read = |line: &str| {
-            let mut words = Arguments::default();
-            read_inline(line.as_bytes(), &mut words)?;
-            Ok(words.words().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>())
+            let mut arguments = Arguments::default();
+            read_inline(line.as_bytes(), &mut arguments)?;
+            Ok(arguments.words().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>())
         };
         assert_eq!(
             read("SET  a \"b c\\n\\x41\\\"\" 'd\\' e'  "),

@@ -138,12 +138,12 @@ fn words_of(document: &[u8]) -> String {
 }
 
 fn show(entry: &Entry) -> String {
-    let (words, reply) = (&entry.arguments, entry.reply.as_ref());
-    assert_eq!(words.count(), 3);
-    let text = |number| String::from_utf8_lossy(words.word(number)).into_owned();
-    let body = match words.long_value(2) {
+    let (arguments, reply) = (&entry.arguments, entry.reply.as_ref());
+    assert_eq!(arguments.count(), 3);
+    let text = |number| String::from_utf8_lossy(arguments.word(number)).into_owned();
+    let body = match arguments.long_value(2) {
         Some(value) => format!("{} bytes", value.length),
-        None => words_of(words.word(2)),
+        None => words_of(arguments.word(2)),
     };
     let reply = reply.map_or("none".into(), |reply| {
         let kind = match reply.kind {

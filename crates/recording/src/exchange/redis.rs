@@ -302,21 +302,21 @@ impl RedisExchange {
 
     fn take_command(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
         self.weigh_trial(at_ns, sink)?;
-        let words = &self.entry.arguments;
-        let mut role = command_role(words);
-        if !self.in_transaction && is_replication(words) {
+        let arguments = &self.entry.arguments;
+        let mut role = command_role(arguments);
+        if !self.in_transaction && is_replication(arguments) {
             role = CommandRole::Replication;
-        } else if !self.in_transaction && words.is_named("MULTI") {
+        } else if !self.in_transaction && arguments.is_named("MULTI") {
             role = CommandRole::Multi;
         }
-        let confirmations = words.count().saturating_sub(1).max(1);
+        let confirmations = arguments.count().saturating_sub(1).max(1);
         let mut awaits = self.replies_on && !std::mem::take(&mut self.skips_next);
         self.in_transaction = match self.in_transaction {
-            false => words.is_named("MULTI"),
-            true => !["EXEC", "DISCARD", "RESET"].iter().any(|name| words.is_named(name)),
+            false => arguments.is_named("MULTI"),
+            true => !["EXEC", "DISCARD", "RESET"].iter().any(|name| arguments.is_named(name)),
         };
-        if !self.in_transaction && words.count() == 3 && words.is_named("CLIENT") {
-            let is = |number: usize, text: &str| words.word(number).eq_ignore_ascii_case(text.as_bytes());
+        if !self.in_transaction && arguments.count() == 3 && arguments.is_named("CLIENT") {
+            let is = |number: usize, text: &str| arguments.word(number).eq_ignore_ascii_case(text.as_bytes());
             match is(1, "REPLY") {
                 true if is(2, "OFF") => (self.replies_on, awaits) = (false, false),
                 true if is(2, "ON") => (self.replies_on, awaits) = (true, true),
@@ -509,12 +509,12 @@ pub fn is_command_head(bytes: &[u8]) -> bool {
 }
 
 /// Commands after which a connection is a replica's, or shows all commands.
-fn is_replication(words: &Arguments) -> bool {
-    ["SYNC", "PSYNC", "REPLCONF", "MONITOR"].iter().any(|name| words.is_named(name))
+fn is_replication(arguments: &Arguments) -> bool {
+    ["SYNC", "PSYNC", "REPLCONF", "MONITOR"].iter().any(|name| arguments.is_named(name))
 }
 
-fn command_role(words: &Arguments) -> CommandRole {
-    let name = if words.is_empty() { &[] } else { words.word(0) };
+fn command_role(arguments: &Arguments) -> CommandRole {
+    let name = if arguments.is_empty() { &[] } else { arguments.word(0) };
     if !(5..=12).contains(&name.len()) {
         return CommandRole::Other;
     }

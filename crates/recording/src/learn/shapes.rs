@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 const VALUES: usize = 12;
 
 /// Numbers of the arguments that are keys, as far as names tell; 0 is the command's name.
-pub(super) fn key_places(words: &Arguments) -> Vec<usize> {
-    let count = words.count();
+pub(super) fn key_places(arguments: &Arguments) -> Vec<usize> {
+    let count = arguments.count();
     let number = |at: usize| -> usize {
-        let text = if at < count { words.word(at) } else { b"" };
+        let text = if at < count { arguments.word(at) } else { b"" };
         std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0).min(count)
     };
-    match words.command_name().as_str() {
+    match arguments.command_name().as_str() {
         "PING" | "ECHO" | "INFO" | "TIME" | "COMMAND" | "CLIENT" | "SCRIPT" | "FUNCTION" | "PUBLISH"
         | "SPUBLISH" | "PUBSUB" | "CLUSTER" | "SCAN" | "DBSIZE" | "RANDOMKEY" | "KEYS" | "ROLE"
         | "LASTSAVE" | "LOLWUT" | "READONLY" | "READWRITE" => Vec::new(),
@@ -35,7 +35,7 @@ pub(super) fn key_places(words: &Arguments) -> Vec<usize> {
         }
         "OBJECT" | "XGROUP" | "XINFO" | "MEMORY" | "BITOP" => (2..count.min(3)).collect(),
         "XREAD" | "XREADGROUP" => {
-            let streams = (1..count).find(|at| words.word(*at).eq_ignore_ascii_case(b"STREAMS"));
+            let streams = (1..count).find(|at| arguments.word(*at).eq_ignore_ascii_case(b"STREAMS"));
             streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (count - at - 1) / 2).collect())
         }
         _ if count > 1 => vec![1],
@@ -79,9 +79,9 @@ fn numbered(word: &[u8]) -> Option<(&str, &str, u64)> {
 }
 
 impl ArgumentStats {
-    fn note(&mut self, words: &Arguments, place: usize) {
-        let word = words.word(place);
-        let length = words.long_value(place).map_or(word.len() as u64, |value| value.length);
+    fn note(&mut self, arguments: &Arguments, place: usize) {
+        let word = arguments.word(place);
+        let length = arguments.long_value(place).map_or(word.len() as u64, |value| value.length);
         if self.count == 0 {
             self.values = Some(BTreeMap::new());
         }
@@ -137,22 +137,22 @@ pub(super) type Shapes = BTreeMap<(String, usize), Shape>;
 pub(super) fn note(
     shapes: &mut Shapes,
     spaces: &mut KeySpaces,
-    words: &Arguments,
+    arguments: &Arguments,
     reply: Option<&RecordedReply>,
 ) {
-    let shape = shapes.entry((words.command_name(), words.count())).or_default();
+    let shape = shapes.entry((arguments.command_name(), arguments.count())).or_default();
     if shape.count == 0 {
-        shape.arguments.resize_with(words.count(), ArgumentStats::default);
+        shape.arguments.resize_with(arguments.count(), ArgumentStats::default);
     }
     shape.count += 1;
-    let keys = key_places(words);
-    for place in 1..words.count() {
+    let keys = key_places(arguments);
+    for place in 1..arguments.count() {
         if keys.contains(&place) {
-            if let Some(space) = spaces.note(words.word(place)) {
+            if let Some(space) = spaces.note(arguments.word(place)) {
                 *shape.arguments[place].spaces.entry(space).or_default() += 1;
             }
         } else {
-            shape.arguments[place].note(words, place);
+            shape.arguments[place].note(arguments, place);
         }
     }
     if let Some(reply) = reply {

@@ -212,7 +212,7 @@ fn spaces_text(spaces: &KeySpaces, out: &mut String, findings: &mut Vec<String>)
             let first = if first > 0 { format!(", first: {first}") } else { String::new() };
             format!("  {name}: {{ count: {count}, format: {}{first}{spread} }}\n", quoted(&format))
         };
-        let words = match &popularity {
+        let message = match &popularity {
             Popularity::Uniform => {
                 out.push_str(&line(&name, keys, 0, ""));
                 own.push((name, 1));
@@ -241,7 +241,7 @@ fn spaces_text(spaces: &KeySpaces, out: &mut String, findings: &mut Vec<String>)
         };
         let estimate = if space.counted_share() < 1.0 { "about " } else { "" };
         findings.push(format!(
-            "{format}: {estimate}{keys} keys, {} requests; popularity {words}, off by at most {:.1} % of the requests",
+            "{format}: {estimate}{keys} keys, {} requests; popularity {message}, off by at most {:.1} % of the requests",
             space.requests,
             error * 100.0
         ));

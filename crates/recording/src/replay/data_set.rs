@@ -37,12 +37,12 @@ impl RecordingHeader {
 
 /// The collection that a command is for.
 fn namespace_of(entry: &Entry, command: &str) -> Option<Namespace> {
-    let words = &entry.arguments;
-    if !words.is_named(command) || words.count() != 3 {
+    let arguments = &entry.arguments;
+    if !arguments.is_named(command) || arguments.count() != 3 {
         return None;
     }
-    let database = std::str::from_utf8(words.word(1)).ok()?.to_owned();
-    let collection = find_element(words.word(2), command)?.as_str()?.to_owned();
+    let database = std::str::from_utf8(arguments.word(1)).ok()?.to_owned();
+    let collection = find_element(arguments.word(2), command)?.as_str()?.to_owned();
     Some(Namespace { database, collection })
 }
 
@@ -67,12 +67,12 @@ pub fn find_contents(path: &Path, database: u32) -> Result<DataSetContents, Reco
         if event != RecordedEvent::Entry {
             continue;
         }
-        let (connection, words) = (entry.connection as usize, &entry.arguments);
+        let (connection, arguments) = (entry.connection as usize, &entry.arguments);
         if chosen.len() <= connection {
             chosen.resize(connection + 1, 0u32);
         }
-        if words.is_named("SELECT") && words.count() == 2 {
-            let number = std::str::from_utf8(words.word(1)).ok().and_then(|text| text.parse().ok());
+        if arguments.is_named("SELECT") && arguments.count() == 2 {
+            let number = std::str::from_utf8(arguments.word(1)).ok().and_then(|text| text.parse().ok());
             chosen[connection] = number.unwrap_or(u32::MAX);
         }
         if let Some((of, count)) = inserted(&entry) {
@@ -83,13 +83,13 @@ pub fn find_contents(path: &Path, database: u32) -> Result<DataSetContents, Reco
             found.made.insert(of);
             continue;
         }
-        if !words.is_named("RESTORE") || words.count() < 4 {
+        if !arguments.is_named("RESTORE") || arguments.count() < 4 {
             continue;
         }
         found.keys += 1;
         // Types of hashes whose fields expire.
-        let has_brief_fields = words.word(3).first().is_some_and(|kind| (24..=25).contains(kind));
-        if words.word(2) != b"0" || has_brief_fields {
+        let has_brief_fields = arguments.word(3).first().is_some_and(|kind| (24..=25).contains(kind));
+        if arguments.word(2) != b"0" || has_brief_fields {
             continue;
         }
         found.lasting += 1;
@@ -97,7 +97,7 @@ pub fn find_contents(path: &Path, database: u32) -> Result<DataSetContents, Reco
             continue;
         }
         if candidates.is_multiple_of(step) {
-            found.sample.push(words.word(1).to_vec());
+            found.sample.push(arguments.word(1).to_vec());
         }
         candidates += 1;
         if found.sample.len() as u64 == 2 * LOOKED_FOR {

@@ -71,9 +71,9 @@ fn read_next(
         return read_next(input, line, arguments, limit);
     }
     if line.starts_with(b"REDIS") {
-        let words = "it begins with a snapshot, which is data and no traffic: an incremental file (NAME.aof.N.incr.aof) is \
+        let message = "it begins with a snapshot, which is data and no traffic: an incremental file (NAME.aof.N.incr.aof) is \
                      traffic; appendonly with aof-use-rdb-preamble no writes commands alone";
-        return Err(SourceError::Unreadable(words.into()));
+        return Err(SourceError::Unreadable(message.into()));
     }
     let count = line.strip_prefix(b"*").and_then(number).filter(|count| *count <= 1 << 20);
     let Some(count) = count else { return Err(damaged("expected a command")) };
@@ -214,7 +214,7 @@ mod tests {
             set("f")
         );
         let (all, totals, header) = times(&text);
-        let at: Vec<(u64, &str)> = all.iter().map(|(at, words)| (*at, words.as_str())).collect();
+        let at: Vec<(u64, &str)> = all.iter().map(|(at, message)| (*at, message.as_str())).collect();
         assert_eq!(
             at,
             [
@@ -241,12 +241,12 @@ mod tests {
 
     #[test]
     fn other_files_are_refused() {
-        for (text, words) in
+        for (text, message) in
             [("REDIS0011\u{fa}\n", "snapshot"), ("*x\r\n", "command"), ("*1\r\n:5\r\n", "length")]
         {
             let mut new = NewRecording::new(1, |header| RecordingWriter::new(Vec::new(), header));
             let refused = record_aof(&mut text.as_bytes(), &mut new).unwrap_err().to_string();
-            assert!(refused.contains(words), "{refused}");
+            assert!(refused.contains(message), "{refused}");
         }
         assert!(is_aof(b"#TS:1\r\n*1") && is_aof(b"*3\r\n") && !is_aof(b"REDIS0009") && !is_aof(b"* x"));
     }

@@ -71,7 +71,7 @@ pub fn record_monitor<W: Write>(
     new: &mut NewRecording<'_, W>,
 ) -> Result<RecordingTotals, SourceError> {
     let limit = new.value_limit(RecordedProtocol::Redis);
-    let (mut line, mut words) = (Vec::new(), Arguments::default());
+    let (mut line, mut arguments) = (Vec::new(), Arguments::default());
     let mut recording = None;
     let (mut begins_ns, mut last_ns) = (0, 0);
     let (mut unread, mut scripts, mut backward) = (0, 0, 0);
@@ -85,9 +85,9 @@ pub fn record_monitor<W: Write>(
         while line.last().is_some_and(|byte| *byte == b'\n' || *byte == b'\r') {
             line.pop();
         }
-        words.clear();
+        arguments.clear();
         // Words are quoted as the server reads them in a command that is a line.
-        let read = read_line(&line).filter(|found| read_inline(found.words, &mut words).is_ok());
+        let read = read_line(&line).filter(|found| read_inline(found.words, &mut arguments).is_ok());
         let Some(found) = read else {
             // The server's answer to MONITOR, and an end in the middle of a line.
             unread += u64::from(!line.is_empty() && line != b"OK" && is_whole);
@@ -109,7 +109,7 @@ pub fn record_monitor<W: Write>(
         last_ns = last_ns.max(found.at_ns);
         let at_ns = last_ns - begins_ns;
         let number = connections.known.len() as u32;
-        let selects = words.is_named("SELECT");
+        let selects = arguments.is_named("SELECT");
         let known = connections.known.get_mut(found.client);
         let (connection, database) = match known {
             Some(known) => known,
@@ -125,11 +125,11 @@ pub fn record_monitor<W: Write>(
             entry.arguments.clear();
             entry.implied = false;
         }
-        if selects && words.count() > 1 {
-            let chosen = std::str::from_utf8(words.word(1)).ok().and_then(|text| text.parse().ok());
+        if selects && arguments.count() > 1 {
+            let chosen = std::str::from_utf8(arguments.word(1)).ok().and_then(|text| text.parse().ok());
             *database = chosen.unwrap_or(*database);
         }
-        words.words().for_each(|word| entry.arguments.push_limited(word, limit));
+        arguments.words().for_each(|word| entry.arguments.push_limited(word, limit));
         writer.push_entry(&entry)?;
     }
     let Some(mut writer) = recording else { return Err(SourceError::Nothing("lines of MONITOR")) };
@@ -219,9 +219,9 @@ mod tests {
             (found.at_ns, found.database, found.client),
             (1_339_518_083_107_412_000, 12, &b"[::1]:60866"[..])
         );
-        let mut words = Arguments::default();
-        read_inline(found.words, &mut words).unwrap();
-        assert!(words.words().eq([&b"set"[..], b"a b", b"\0\n\r\t\x07\x08\\\"]\xff"]));
+        let mut arguments = Arguments::default();
+        read_inline(found.words, &mut arguments).unwrap();
+        assert!(arguments.words().eq([&b"set"[..], b"a b", b"\0\n\r\t\x07\x08\\\"]\xff"]));
         for wrong in [
             &b"OK"[..],
             b"1339518083 [0 127.0.0.1:1] \"get\"",
@@ -233,7 +233,7 @@ mod tests {
         }
         // A line that was cut within a word.
         for wrong in [&b"\"get"[..], b"\"a\"\"b\"", b"\"a\\"] {
-            assert!(read_inline(wrong, &mut words).is_err(), "{}", String::from_utf8_lossy(wrong));
+            assert!(read_inline(wrong, &mut arguments).is_err(), "{}", String::from_utf8_lossy(wrong));
         }
     }
 }

@@ -13,22 +13,22 @@ pub fn build_junit(all: &[Pairing], fails: impl Fn(Conclusion) -> bool) -> Docum
             .figures
             .iter()
             .map(|figure| {
-                let words = describe_with_noise(figure);
+                let message = describe_with_noise(figure);
                 let end = match figure.found.decision.conclusion {
-                    conclusion if fails(conclusion) => End::Failure("compare", words.clone()),
-                    Conclusion::Unclear(_) => End::Skipped(words.clone()),
+                    conclusion if fails(conclusion) => End::Failure("compare", message.clone()),
+                    Conclusion::Unclear(_) => End::Skipped(message.clone()),
                     _ => End::Passed,
                 };
                 let (first, second) = figure.found.means;
                 let number = super::format_number;
                 let unit = figure.shown_unit();
-                let output = format!("{words}\nfirst {}, second {} {unit}", number(first), number(second));
+                let output = format!("{message}\nfirst {}, second {} {unit}", number(first), number(second));
                 Case { output, ..Case::new(figure.name.clone(), end) }
             })
             .collect();
         if cases.is_empty() {
-            let words = pairing.verdict_sentence();
-            let end = if nothing { End::Error("nothing", words) } else { End::Skipped(words) };
+            let message = pairing.verdict_sentence();
+            let end = if nothing { End::Error("nothing", message) } else { End::Skipped(message) };
             cases.push(Case::new("figures".into(), end));
         }
         cases[0].output.extend(pairing.warnings.iter().map(|warning| format!("\nnote: {warning}")));

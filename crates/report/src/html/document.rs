@@ -111,8 +111,8 @@ pub(super) fn render_section(id: &str, title: &str, content: &Markup) -> Markup 
 }
 
 /// A verdict as a chip: class and words.
-pub(super) fn render_chip(class: &str, words: &str) -> Markup {
-    html! { strong class={ "trust " (class) } { (words) } }
+pub(super) fn render_chip(class: &str, message: &str) -> Markup {
+    html! { strong class={ "trust " (class) } { (message) } }
 }
 
 /// A figure that stands for the run, with what is to be said of it.

@@ -220,8 +220,8 @@ pub(super) fn draw_percentiles(all: &[Distribution]) -> Markup {
         svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label="Latency by percentile" {
             (up.render(format_us))
             @for (p, at) in shown {
-                @let words = format!("{} %", (p * 1e8).round() / 1e6);
-                text x=(tenths(x(at))) y=(HEIGHT - 6.0) text-anchor=(anchor(x(at))) { (words) }
+                @let message = format!("{} %", (p * 1e8).round() / 1e6);
+                text x=(tenths(x(at))) y=(HEIGHT - 6.0) text-anchor=(anchor(x(at))) { (message) }
             }
             @for (number, one) in all.iter().enumerate() {
                 @let points: Vec<SeriesPoint> = one.x.iter().zip(&one.y).map(|(x, y)| (*x, Some(*y))).collect();

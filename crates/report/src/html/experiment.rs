@@ -201,7 +201,7 @@ fn chips(all: &Gathered<'_>) -> Markup {
         (count(&|row| row.figures.suspect), "suspect", "SUSPECT"),
         (count(&|row| row.figures.runs), "valid", "VALID"),
     ];
-    let (class, words) = match worst.into_iter().find(|(runs, ..)| *runs > 0) {
+    let (class, message) = match worst.into_iter().find(|(runs, ..)| *runs > 0) {
         Some((runs, class, word)) => {
             let watched = all.rows.iter().flat_map(|row| &row.runs).any(|run| run.watched);
             (class, format!("{word} {runs} of {ended}{}", if watched { "" } else { NOT_WATCHED }))
@@ -210,7 +210,7 @@ fn chips(all: &Gathered<'_>) -> Markup {
     };
     let missed = count(&|row| row.figures.missed);
     html! {
-        (render_chip(class, &words))
+        (render_chip(class, &message))
         @if missed > 0 { (render_chip("invalid", &format!("FAIL {missed} of {ended}"))) }
     }
 }
@@ -403,12 +403,14 @@ fn number_of(all: &Gathered<'_>, run: &GatheredRun) -> Option<usize> {
 }
 
 /// A link to a run: to its summary in this page, which goes where the page goes, or else to its own page.
-fn link(all: &Gathered<'_>, run: &GatheredRun, words: &str) -> Markup {
+fn link(all: &Gathered<'_>, run: &GatheredRun, message: &str) -> Markup {
     let path = all.dir.path.join(&run.ended.dir);
     match number_of(all, run).filter(|_| path.join("summary.json").is_file()) {
-        Some(number) => html! { a href={ "#run-" (number) } { (words) } },
-        None if path.join("report.html").is_file() => html! { a href=(address(&run.ended.dir)) { (words) } },
-        None => words.render(),
+        Some(number) => html! { a href={ "#run-" (number) } { (message) } },
+        None if path.join("report.html").is_file() => {
+            html! { a href=(address(&run.ended.dir)) { (message) } }
+        }
+        None => message.render(),
     }
 }
 
@@ -497,7 +499,7 @@ fn multiples(all: &Gathered<'_>) -> Markup {
     let worst = all.rows.iter().filter_map(tail).fold(0.0, f64::max);
     let many = groups.len() > 1;
     let mut drawings = Vec::new();
-    for (words, mut rows) in groups {
+    for (message, mut rows) in groups {
         // A search has several points in a cell: each stands by itself.
         let searched = rows.iter().any(|row| !row.figures.point.is_empty());
         let one = if searched { one_searched(&mut rows) } else { None };
@@ -521,10 +523,10 @@ fn multiples(all: &Gathered<'_>) -> Markup {
             Some((place as f64, mean, row.figures.half_width.map(|share| (share * mean, share * mean))))
         });
         let dots = dots.collect();
-        let title = if words.is_empty() {
+        let title = if message.is_empty() {
             "Throughput, operations/s".into()
         } else {
-            format!("{words}: operations/s")
+            format!("{message}: operations/s")
         };
         let tails = rows.iter().enumerate().filter_map(|(number, row)| {
             let p99 = tail(row)?;
@@ -535,10 +537,10 @@ fn multiples(all: &Gathered<'_>) -> Markup {
             Some((place as f64, p99, None))
         });
         let tails: Vec<Dot> = tails.collect();
-        let title_of_tails = if words.is_empty() {
+        let title_of_tails = if message.is_empty() {
             "p99 of the response time".into()
         } else {
-            format!("{words}: p99 of the response time")
+            format!("{message}: p99 of the response time")
         };
         let plot = category_plot(title, across_name.clone(), labels.clone(), dots, Vec::new(), top);
         drawings.push(plot.render_figure());
@@ -586,7 +588,7 @@ fn tunings(dir: &ExperimentDir) -> Option<Markup> {
             p { (tuning::cell_headline(cell)) }
             (render_lines(tuning::describe_effects(cell)))
         }
-        @for words in tuning::describe_interactions(&all) { p { (words) } }
+        @for message in tuning::describe_interactions(&all) { p { (message) } }
     })
 }
 

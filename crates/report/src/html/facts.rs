@@ -18,19 +18,19 @@ pub(super) fn answer_of_run(summary: &Summary) -> String {
     if phase.count_successes() == 0 {
         return "No operation succeeded.".into();
     }
-    let mut words = format!(
+    let mut message = format!(
         "{} answered {} operations/s {}",
         summary.database,
         format_rate(phase.throughput),
         describe_load(phase)
     );
     if let Some((metric, us)) = slowest_operation(phase, "p99") {
-        words += &match us.is_finite() {
+        message += &match us.is_finite() {
             true => format!("; 99 % of {metric} took up to {}", format_us(us)),
             false => format!("; more than 1 % of {metric} was dropped"),
         };
     }
-    words.push('.');
+    message.push('.');
     let of = |wanted: Decision| {
         let all = summary.thresholds.iter().filter(move |one| one.threshold_answer() == wanted);
         all.map(|one| match one.measured {
@@ -40,7 +40,7 @@ pub(super) fn answer_of_run(summary: &Summary) -> String {
         .collect::<Vec<String>>()
     };
     let (missed, close, all) = (of(Decision::Fail), of(Decision::TooClose), summary.thresholds.len());
-    words += &match (all, missed.as_slice(), close.as_slice()) {
+    message += &match (all, missed.as_slice(), close.as_slice()) {
         (0, ..) => String::new(),
         (1, [], []) => " The threshold holds.".into(),
         (all, [], []) => format!(" All {all} thresholds hold."),
@@ -54,13 +54,13 @@ pub(super) fn answer_of_run(summary: &Summary) -> String {
             .iter()
             .find(|one| one.trust == summary.verdict.trust && summary.verdict.is_asked(one));
         let because = worst.map_or(String::new(), |one| format!(" ({})", one.check));
-        words += &match summary.verdict.trust {
+        message += &match summary.verdict.trust {
             Trust::Valid => String::new(),
             Trust::Suspect => format!(" Parts of it are suspect{because}."),
             Trust::Invalid => format!(" Do not rely on it: it is invalid{because}."),
         };
     }
-    words
+    message
 }
 
 fn describe_load(phase: &Phase) -> String {
@@ -97,7 +97,7 @@ pub(super) fn facts_of_run(run: &Run, host: &Environment, summary: &Summary, wor
 
 /// The facts of a run that its first two files say.
 pub(super) fn facts(run: &Run, host: &Environment, workload: &str) -> Vec<Fact> {
-    let durability = run.facts.get("durability").map(|words| format!("; {words}"));
+    let durability = run.facts.get("durability").map(|message| format!("; {message}"));
     let cores = counted(host.cores.len(), "core");
     vec![
         ("Database", format!("{}{}", run.database, durability.unwrap_or_default()).render()),

@@ -184,10 +184,10 @@ impl Gathered<'_> {
         for row in &self.rows {
             let shared = row.figures.levels.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
             let words: Vec<String> = shared.map(|(_, (name, label))| format!("{name} {label}")).collect();
-            let words = words.join(", ");
-            match all.iter_mut().find(|(known, _)| *known == words) {
+            let message = words.join(", ");
+            match all.iter_mut().find(|(known, _)| *known == message) {
                 Some((_, rows)) => rows.push(row),
-                None => all.push((words, vec![row])),
+                None => all.push((message, vec![row])),
             }
         }
         all

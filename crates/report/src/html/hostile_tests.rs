@@ -95,7 +95,7 @@ fn nothing_gets_out_of_the_pages_of_a_server() {
         verdict: hostile(),
         state: state.into(),
         runs: Some((1, 2)),
-        words: hostile(),
+        message: hostile(),
     };
     let all = [
         entry(ListedKind::Run, "running"),
@@ -138,14 +138,14 @@ fn jumped(by_s: i64) -> String {
 
 #[test]
 fn a_clock_that_jumps_is_told_of_and_the_seconds_are_drawn() {
-    for (by_s, words) in [
+    for (by_s, message) in [
         (-3_600, "the clock was set back"),
         (-20, "the clock was set back"),
         (3_600, "set forward, or nothing"),
     ] {
         let page = jumped(by_s);
         assert_self_contained(&page);
-        assert!(page.contains(words), "{by_s}");
+        assert!(page.contains(message), "{by_s}");
         let found = page_data(&page);
         let values = found["charts"][0]["choices"][0]["s"][0]["t"].as_array().unwrap();
         assert!(!values.is_empty(), "{by_s}");

@@ -11,13 +11,13 @@ use maud::{Markup, html};
 pub fn render_rates_section(all: &Gathered<'_>) -> Option<Markup> {
     let varying = all.factors_of(factors_of_rates);
     let mut parts = Vec::new();
-    for (words, rows) in all.sweep_groups(&varying) {
+    for (message, rows) in all.sweep_groups(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.at_rate.clone()).collect();
         let Some(found) = analyse_rates(&observed) else { continue };
         let unit = observed[0].unit;
         parts.push(html! {
-            @if !words.is_empty() { h3 { (words) } }
+            @if !message.is_empty() { h3 { (message) } }
             (levels(&found, unit))
             (render_lines(words_of(&found)))
             (plots(&found, &rows, unit))
@@ -86,7 +86,7 @@ fn words_of(found: &Rates) -> Vec<String> {
         (None, Some(why)) => lines.push(format!("The capacity cannot be told: {why}.")),
         (None, None) => {}
     }
-    lines.extend(found.describe_doubts().into_iter().map(|words| format!("But {words}.")));
+    lines.extend(found.describe_doubts().into_iter().map(|message| format!("But {message}.")));
     lines
 }
 

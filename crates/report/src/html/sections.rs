@@ -77,8 +77,8 @@ const LISTED: usize = 200;
 /// Everything between `<body>` and the data.
 pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> Markup {
     let (class, word) = mark(report.summary);
-    let words = workload::describe_workload(&report.dir.run.settings, report.summary.measured_phase());
-    let words = if words.is_empty() { report.summary.title.clone() } else { words };
+    let message = workload::describe_workload(&report.dir.run.settings, report.summary.measured_phase());
+    let message = if message.is_empty() { report.summary.title.clone() } else { message };
     let under_way = report.summary.status == Status::Running;
     let unwatched = if under_way || report.summary.is_watched() { "" } else { NOT_WATCHED };
     let chips = html! { (render_chip(class, &format!("{word}{unwatched}"))) (kept(report.summary)) };
@@ -94,8 +94,8 @@ pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&St
         _ => repeat(report),
     };
     html! {
-        (render_bar(&chips, &words, &SECTIONS.map(|(id, _, short)| (id, short))))
-        header { (headline(report, made, steady, &words)) }
+        (render_bar(&chips, &message, &SECTIONS.map(|(id, _, short)| (id, short))))
+        header { (headline(report, made, steady, &message)) }
         main id="main" tabindex="-1" {
             @for (id, title, _) in SECTIONS { (render_section(id, title, &content(id))) }
         }
@@ -186,7 +186,7 @@ fn headline(
         h1 { (summary.title) " on " (summary.database) }
         p.answer { strong { (answer_of_run(summary)) } }
         (render_facts(&facts_of_run(&report.dir.run, &report.dir.environment, summary, workload)))
-        @if let Some(words) = words { p.note { (words) } }
+        @if let Some(message) = words { p.note { (message) } }
         @match summary.measured_phase() {
             Some(phase) => (figures(phase, steady, report.price, is_invalid)),
             None => p.note { "Nothing was measured: there is no figure for this run." },
@@ -490,7 +490,7 @@ fn requests(phase: &Phase) -> Markup {
     let response = "Response time from the intended start";
     let of_all = format!("{response}, failures with at least their time");
     let ideal = [(crate::latency_table::IDEAL, phase.ideal_response.as_ref())];
-    let clock = crate::details::whose_clock(phase).map_or(String::new(), |words| format!("; {words}"));
+    let clock = crate::details::whose_clock(phase).map_or(String::new(), |message| format!("; {message}"));
     let drops = phase.drops.iter().take(LISTED).map(|(at, n)| [format!("{at} s"), format_whole(*n as f64)]);
     html! {
         (render_table("Requests by outcome", &heads, phase.metrics.iter().map(row), 1))

@@ -47,7 +47,7 @@ pub struct Listed {
     /// Of an experiment: runs that have ended, and that are planned.
     pub runs: Option<(usize, usize)>,
     /// Files that could not be read, with the reason.
-    pub words: String,
+    pub message: String,
 }
 
 /// A path as part of an address of this server.
@@ -110,7 +110,7 @@ fn render_row(one: &Listed, writes: bool) -> Markup {
     let p99 = one.p99_us.map_or("-".into(), format_us);
     let verdict = if one.verdict.is_empty() { "-" } else { &one.verdict };
     // Words say what is wrong, as long as they need.
-    let has_words = !one.words.is_empty();
+    let has_words = !one.message.is_empty();
     html! {
         tr {
             td data-head="compare" {
@@ -130,7 +130,7 @@ fn render_row(one: &Listed, writes: bool) -> Markup {
             }
             td.word.state[!has_words] data-head="state" {
                 (one.state)
-                @if has_words { ": " (without_numbers(&one.words)) }
+                @if has_words { ": " (without_numbers(&one.message)) }
                 @if running { " " a href=(encode_path("live", name)) { "follow" span.away { " " (name) } } }
                 @if running && writes && one.kind == ListedKind::Experiment { (stop_form(name)) }
             }
@@ -249,11 +249,11 @@ pub fn live_page(name: &str, kind: ListedKind, writes: bool) -> String {
 }
 
 /// Words where there is no page.
-pub fn message_page(title: &str, words: &str) -> String {
+pub fn message_page(title: &str, message: &str) -> String {
     let body = html! {
         header { h1 { (title) } }
         main id="main" tabindex="-1" {
-            p.note { (without_numbers(words)) }
+            p.note { (without_numbers(message)) }
             p { a href="/" { "All runs and experiments" } }
         }
     };

@@ -330,10 +330,10 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     std::fs::write(torn.path().join("summary.json"), "{\"version\":").unwrap();
     let all = render_test_page(torn.path());
     assert_self_contained(&all);
-    for words in
+    for message in
         ["later lines are left out", "events.jsonl", "environment.json", "summary.json", "INCOMPLETE"]
     {
-        assert!(all.contains(words), "{words}");
+        assert!(all.contains(message), "{message}");
     }
     assert!(all.contains("monitors cannot be put beside them"));
     // Seconds that are missing.

@@ -18,14 +18,14 @@ const SEED: u64 = 1;
 pub fn render_users_section(all: &Gathered<'_>) -> Option<Markup> {
     let varying = all.factors_of(factors_of_users);
     let mut parts = Vec::new();
-    for (words, rows) in all.sweep_groups(&varying) {
+    for (message, rows) in all.sweep_groups(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
         let Some(found) = analyse_sweep(&observed, SEED) else { continue };
         let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
         let unit = observed[0].unit;
         parts.push(html! {
-            @if !words.is_empty() { h3 { (words) } }
+            @if !message.is_empty() { h3 { (message) } }
             (levels(&found, think, unit))
             (render_lines(words_of(&found)))
             (plots(&found, &rows, think, unit))

@@ -34,8 +34,8 @@ pub fn failed_suite(name: String, why: String) -> Suite {
 }
 
 fn pardon(case: &mut Case, why: &str) {
-    if let End::Failure(_, words) = &case.end {
-        case.end = End::Skipped(format!("{why}: {words}"));
+    if let End::Failure(_, message) = &case.end {
+        case.end = End::Skipped(format!("{why}: {message}"));
     }
 }
 
@@ -60,15 +60,15 @@ fn threshold(one: &Threshold, strict: bool, verdict: &Verdict) -> Case {
     let trust = grade.map_or(verdict.trust, |grade| grade.trust);
     let reasons = grade.map_or_else(|| whole_reasons(verdict), |grade| against(grade, verdict));
     let decision = one.threshold_answer();
-    let words = format!("{}: {measured}", one.expression);
+    let message = format!("{}: {measured}", one.expression);
     let end = match (trust, decision) {
         (Trust::Invalid, _) => {
             End::Failure("invalid", format!("{measured}, which must not be used\n{reasons}"))
         }
         (_, Decision::Pass) => End::Passed,
-        (_, Decision::TooClose) if !strict => End::Skipped(format!("too close to call: {words}")),
-        (_, Decision::TooClose) => End::Failure("threshold", format!("too close to call: {words}")),
-        (_, Decision::Fail) => End::Failure("threshold", words),
+        (_, Decision::TooClose) if !strict => End::Skipped(format!("too close to call: {message}")),
+        (_, Decision::TooClose) => End::Failure("threshold", format!("too close to call: {message}")),
+        (_, Decision::Fail) => End::Failure("threshold", message),
     };
     let output = if trust == Trust::Invalid || reasons.is_empty() {
         measured
@@ -85,8 +85,8 @@ fn claim(grade: &Grade, verdict: &Verdict) -> Case {
         (Trust::Invalid, true) => Case::new(name, End::Failure("invalid", reasons)),
         // The exit code says nothing of it either.
         (Trust::Invalid, false) => {
-            let words = "invalid, and no threshold asks for it";
-            Case { output: reasons, ..Case::new(name, End::Skipped(words.into())) }
+            let message = "invalid, and no threshold asks for it";
+            Case { output: reasons, ..Case::new(name, End::Skipped(message.into())) }
         }
         _ => Case { output: reasons, ..Case::new(name, End::Passed) },
     }

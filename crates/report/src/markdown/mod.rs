@@ -107,9 +107,9 @@ pub(crate) fn is_web(address: &str) -> bool {
 }
 
 /// A link, or the words alone where the address is none of the web.
-pub(crate) fn render_link(words: &str, address: &str) -> String {
+pub(crate) fn render_link(message: &str, address: &str) -> String {
     if !is_web(address) {
-        return format!("{}: {}", escape_markdown(words), escape_markdown(address));
+        return format!("{}: {}", escape_markdown(message), escape_markdown(address));
     }
     let mut plain = String::new();
     for c in address.chars() {
@@ -121,7 +121,7 @@ pub(crate) fn render_link(words: &str, address: &str) -> String {
             c => plain.push(c),
         }
     }
-    format!("[{}](<{plain}>)", escape_markdown(words))
+    format!("[{}](<{plain}>)", escape_markdown(message))
 }
 
 /// The summary of a run.

@@ -45,22 +45,22 @@ impl SummaryDocument {
         let mut bullet = |text: String| {
             let _ = writeln!(out, "  * {}", escape_markdown(&text));
         };
-        if let Some(words) = self.ending {
-            bullet(words.to_owned());
+        if let Some(message) = self.ending {
+            bullet(message.to_owned());
         }
         let told = self.about.iter().flat_map(|about| &about.bullets);
-        told.for_each(|words| bullet(words.clone()));
+        told.for_each(|message| bullet(message.clone()));
         if let (Some(records), None) = (records, &self.about) {
             bullet(format!("Number of rows is {records:.0}."));
         }
-        for (key, words) in
+        for (key, message) in
             [("insertorder", "Ordering of inserts"), ("requestdistribution", "Distribution of requests")]
         {
             let told = self.about.is_some() && key == "insertorder";
             setting(key)
                 .filter(|_| !told)
                 .into_iter()
-                .for_each(|value| bullet(format!("{words} is {value}.")));
+                .for_each(|value| bullet(format!("{message} is {value}.")));
         }
         bullet(format!("Experiment uses dyno version {}.", env!("CARGO_PKG_VERSION")));
         let databases: std::collections::BTreeSet<&str> =
@@ -193,12 +193,12 @@ impl SummaryDocument {
         out.push_str("### Tuning\n\n");
         for cell in &self.tuned {
             let _ = writeln!(out, "* {}", escape_markdown(&tuning::cell_headline(cell)));
-            for words in tuning::describe_effects(cell) {
-                let _ = writeln!(out, "  * {}", escape_markdown(&words));
+            for message in tuning::describe_effects(cell) {
+                let _ = writeln!(out, "  * {}", escape_markdown(&message));
             }
         }
-        for words in tuning::describe_interactions(&self.tuned) {
-            let _ = writeln!(out, "* {}", escape_markdown(&words));
+        for message in tuning::describe_interactions(&self.tuned) {
+            let _ = writeln!(out, "* {}", escape_markdown(&message));
         }
         out.push('\n');
     }

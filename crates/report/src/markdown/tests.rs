@@ -28,10 +28,10 @@ const SECTIONS: [&str; 17] = [
     "### Tests",
 ];
 
-fn test_line<'a>(text: &'a str, words: &str) -> &'a str {
+fn test_line<'a>(text: &'a str, message: &str) -> &'a str {
     text.lines()
-        .find(|line| line.starts_with("* TEST") && line.contains(words))
-        .unwrap_or_else(|| panic!("{words}: {text}"))
+        .find(|line| line.starts_with("* TEST") && line.contains(message))
+        .unwrap_or_else(|| panic!("{message}: {text}"))
 }
 
 #[test]

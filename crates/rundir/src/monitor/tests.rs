@@ -89,8 +89,8 @@ fn a_torn_line_is_left_out_and_a_wrong_one_named() {
     let recording = Recording::open(run.path()).unwrap().unwrap();
     assert_eq!(recording.find_series("s", "a").unwrap().points, [(1_000.0, Some(1.0))]);
     file.write_all(b"x\n").unwrap();
-    let words = Recording::open(run.path()).unwrap_err().to_string();
-    assert!(words.ends_with("s.csv:3: a: \"x\" is no number"), "{words}");
+    let message = Recording::open(run.path()).unwrap_err().to_string();
+    assert!(message.ends_with("s.csv:3: a: \"x\" is no number"), "{message}");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn what_is_wrong_in_a_file_of_a_monitor_is_named_by_its_line() {
     let head = "time_ms,\"a\nb\",c\n";
     assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{head}1000.000,1,2\n"));
     // The header has two lines, and a good row follows.
-    for (row, words) in [
+    for (row, message) in [
         ("2000.0,1", "there is no cell for c"),
         ("2000.0", "there is no cell for a\nb"),
         ("2000.0,1,2,3", "there are more cells than names"),
@@ -246,7 +246,7 @@ fn what_is_wrong_in_a_file_of_a_monitor_is_named_by_its_line() {
     ] {
         std::fs::write(&path, format!("{head}1000.000,1,2\n{row}\n3000.000,1,2\n")).unwrap();
         let error = Recording::open(run.path()).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("s.csv:4: {words}")), "{error}");
+        assert!(error.ends_with(&format!("s.csv:4: {message}")), "{error}");
     }
     let some = |_: &str, name: &str| name != "c";
     assert!(

@@ -152,9 +152,9 @@ impl SampleSink for MonitorSnapshot {
         }
     }
 
-    fn event(&mut self, source: &str, words: &str) {
+    fn event(&mut self, source: &str, message: &str) {
         if self.events.len() < EVENTS {
-            self.events.push((SystemTime::now(), format!("{source}: {words}")));
+            self.events.push((SystemTime::now(), format!("{source}: {message}")));
         }
     }
 }

@@ -51,8 +51,8 @@ pub(super) struct CommandWork {
 }
 
 fn bad(bad: BadProperty) -> Refused {
-    let words = format!("{} {}: expected {}", bad.key, bad.value, bad.expected);
-    Refused::new(RefusalCode::BadValue, &bad.key, words)
+    let message = format!("{} {}: expected {}", bad.key, bad.value, bad.expected);
+    Refused::new(RefusalCode::BadValue, &bad.key, message)
 }
 
 /// Puts the texts of the commands of `spec` into it, for workers on hosts that have none of its files.
@@ -64,8 +64,8 @@ pub(super) fn add_command_texts(spec: &mut Experiment) -> Result<(), Refused> {
     let asked = source.clone();
     let text = |name: &str, bytes: Vec<u8>| {
         String::from_utf8(bytes).map_err(|_| {
-            let words = format!("{name}: expected text: it goes to workers on other hosts");
-            Refused::new(RefusalCode::BadFile, name, words)
+            let message = format!("{name}: expected text: it goes to workers on other hosts");
+            Refused::new(RefusalCode::BadFile, name, message)
         })
     };
     let read = |path: &str| {
@@ -122,8 +122,8 @@ fn read_mix(source: &CommandSource, wording: &Wording<'_>) -> Result<(String, Co
         }
         (None, None) if source.list.is_empty() && source.lines.is_none() => {
             let key = "workload.commands";
-            let words = format!("{key}: expected file, text, list or lines: what is sent");
-            Err(Refused::new(RefusalCode::Missing, key, words))
+            let message = format!("{key}: expected file, text, list or lines: what is sent");
+            Err(Refused::new(RefusalCode::Missing, key, message))
         }
         (None, None) => {
             let (key, data_key) = (from("workload.commands.list"), from("workload.commands.data"));
@@ -173,12 +173,12 @@ impl CommandWork {
         if spec.phases.measure.pipeline > 1
             && let Some(name) = bare_transaction(&mix)
         {
-            let words = format!(
+            let message = format!(
                 "{name}: MULTI, EXEC and WATCH by themselves take the commands of other operations in: with pipeline {} use \
                  mode: multi",
                 spec.phases.measure.pipeline
             );
-            return Err(Refused::new(RefusalCode::Conflict, "phases.measure.pipeline", words));
+            return Err(Refused::new(RefusalCode::Conflict, "phases.measure.pipeline", message));
         }
         let mut settings = PropertySettings::new();
         settings.set_property("dyno.commands", &path, (wording.source)("workload.commands"));
@@ -377,7 +377,7 @@ fn refuse_waiting(mix: &CommandMix, facts: &[CommandFacts]) -> Result<(), Refuse
             .any(|step| facts.get(step).is_some_and(|fact| fact.blocks) && may_wait(mix, step));
         if waits && !operation.own.is_some_and(|own| own.blocking) {
             let subscribes = operation.steps.iter().find(|step| step.subscribes());
-            let words = match subscribes.and_then(|step| step.arguments.first()).map(Vec::as_slice) {
+            let message = match subscribes.and_then(|step| step.arguments.first()).map(Vec::as_slice) {
                 Some([TextPart::Literal(name)]) => format!(
                     "{}: {} changes how its connection answers: in a file of commands give it `users: N`",
                     operation.name,
@@ -388,7 +388,7 @@ fn refuse_waiting(mix: &CommandMix, facts: &[CommandFacts]) -> Result<(), Refuse
                     operation.name
                 ),
             };
-            return Err(Refused::new(RefusalCode::Conflict, "workload.commands", words));
+            return Err(Refused::new(RefusalCode::Conflict, "workload.commands", message));
         }
         number += operation.steps.len();
     }
@@ -413,10 +413,10 @@ fn refuse_crossings(
         return Ok(());
     }
     if let Some(name) = bare_transaction(mix) {
-        let words = format!(
+        let message = format!(
             "{name}: MULTI, EXEC and WATCH by themselves name no node of the cluster: use mode: multi"
         );
-        return Err(Refused::new(RefusalCode::Conflict, "workload.commands", words).into());
+        return Err(Refused::new(RefusalCode::Conflict, "workload.commands", message).into());
     }
     let content = MixContent::new(mix, facts);
     let together = |first: usize, count: usize, name: &str| {
@@ -442,12 +442,12 @@ fn refuse_crossings(
                             let shown = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
                             let (first, key) = (shown(first), shown(key));
                             let (other, slot) = (other.unwrap_or(0), slot.unwrap_or(0));
-                            let words = format!(
+                            let message = format!(
                                 "{name}: the keys {first:?} and {key:?} go together, but are in the slots {other} and \
                                  {slot}: a hash tag such as {{%{{id}}}} puts keys into one slot"
                             );
                             return Err(
-                                Refused::new(RefusalCode::Conflict, "workload.commands", words).into()
+                                Refused::new(RefusalCode::Conflict, "workload.commands", message).into()
                             );
                         }
                         Some(_) => {}
@@ -541,9 +541,9 @@ impl LoadedData<'_> {
             }
         }
         match missing {
-            Some(words) if found > 0 => {
-                let words = format!("the load is there in part: {words}: {hint}");
-                Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into())
+            Some(message) if found > 0 => {
+                let message = format!("the load is there in part: {message}: {hint}");
+                Err(Refused::new(RefusalCode::OtherData, "phases.load.when", message).into())
             }
             missing => Ok(missing.is_none() && wanted > 0),
         }

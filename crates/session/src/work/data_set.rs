@@ -59,22 +59,22 @@ impl LoadedWork {
         let options = ReplayOptions { speed: None, ..ReplayOptions::default() };
         let (header, survey) = survey_recording(file, &options, &key)?;
         if !header.is_data_set() {
-            let words = format!(
+            let message = format!(
                 "{key}: {file} is recorded traffic ({}), and no data set: `dyno record FILE` makes one of a snapshot or a dump",
                 header.source
             );
-            return Err(Refused::new(RefusalCode::BadFile, key, words));
+            return Err(Refused::new(RefusalCode::BadFile, key, message));
         }
         if survey.cut_off {
-            let words = format!("{key}: {file}: it has no end: it was cut off, and data are missing");
-            return Err(Refused::new(RefusalCode::BadFile, key, words));
+            let message = format!("{key}: {file}: it has no end: it was cut off, and data are missing");
+            return Err(Refused::new(RefusalCode::BadFile, key, message));
         }
         if let Some((reason, count)) = survey.left_out.iter().next() {
-            let words = format!(
+            let message = format!(
                 "{key}: {file}: {} {reason} cannot be sent, and a data set with holes is none",
                 Thousands(*count)
             );
-            return Err(Refused::new(RefusalCode::BadFile, key, words));
+            return Err(Refused::new(RefusalCode::BadFile, key, message));
         }
         Ok(LoadedWork {
             spec: spec.clone(),
@@ -102,13 +102,13 @@ impl LoadedWork {
         };
         match found {
             FoundData::Nothing => Ok(true),
-            FoundData::All(words) => {
-                notes.push(format!("{words} ({})", self.hint));
+            FoundData::All(message) => {
+                notes.push(format!("{message} ({})", self.hint));
                 Ok(false)
             }
-            FoundData::Other(words) => {
-                let words = format!("{} holds {words}: {}", opened.redacted(), self.hint);
-                Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into())
+            FoundData::Other(message) => {
+                let message = format!("{} holds {message}: {}", opened.redacted(), self.hint);
+                Err(Refused::new(RefusalCode::OtherData, "phases.load.when", message).into())
             }
         }
     }
@@ -157,7 +157,7 @@ impl LoadedWork {
         }
         Ok(match other {
             _ if is_empty => FoundData::Nothing,
-            Some(words) => FoundData::Other(words),
+            Some(message) => FoundData::Other(message),
             None => FoundData::All(format!("the documents of {} are there already", self.file)),
         })
     }
@@ -274,12 +274,12 @@ impl Work for LoadedWork {
         }
         let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
         let (_, own) = survey_recording(&self.file, &options, &self.key).map_err(|refused| {
-            let words = format!(
+            let message = format!(
                 "{refused}; of {total} workers number {} has none of its {} connections: fewer phases.load.workers load it",
                 index + 1,
                 self.survey.connections
             );
-            Refused::new(RefusalCode::BadValue, "phases.load.workers", words)
+            Refused::new(RefusalCode::BadValue, "phases.load.workers", message)
         })?;
         let own = Arc::new(RecordingSurvey::clone(&own).with_names_of(&self.survey));
         let (part, _) = self.job(&options, &own)?;

@@ -142,8 +142,8 @@ fn prepare_documents(
         let count = collections.count(name)?;
         there += u64::from(count >= collection.count);
         if count > 0 && count < collection.count && wanted {
-            let words = format!("{name} holds {count} documents, not {}: {hint}", collection.count);
-            return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", words).into());
+            let message = format!("{name} holds {count} documents, not {}: {hint}", collection.count);
+            return Err(Refused::new(RefusalCode::OtherData, "phases.load.when", message).into());
         }
         if count > 0 && wanted {
             same_shape(collections.as_ref(), template, number, (Many::Some, hint))?;

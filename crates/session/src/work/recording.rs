@@ -104,14 +104,14 @@ pub(super) fn check_protocol(
             Some((name, _)) => format!("{} speaks {name}", opened.redacted()),
             None => format!("{} does not", opened.redacted()),
         };
-        let words = format!(
+        let message = format!(
             "{key}: {file} is a recording of {protocol}: expected a target that speaks it, and {other}"
         );
-        return Err(Refused::new(RefusalCode::Unsupported, key, words));
+        return Err(Refused::new(RefusalCode::Unsupported, key, message));
     };
     if opened.command_target().is_some_and(|target| target.slot(b"key").is_some()) {
-        let words = format!("{key}: recordings cannot be replayed on a cluster yet");
-        return Err(Refused::new(RefusalCode::Unsupported, key, words));
+        let message = format!("{key}: recordings cannot be replayed on a cluster yet");
+        return Err(Refused::new(RefusalCode::Unsupported, key, message));
     }
     Ok(database)
 }
@@ -126,14 +126,14 @@ impl RecordedWork {
         let mut options = options_of(source);
         if options.from_ns >= options.to_ns {
             let key = (wording.source)("workload.recording.to").to_string();
-            let words = format!("{key}: expected a time after {}", written_duration(options.from_ns));
-            return Err(Refused::new(RefusalCode::BadValue, key, words));
+            let message = format!("{key}: expected a time after {}", written_duration(options.from_ns));
+            return Err(Refused::new(RefusalCode::BadValue, key, message));
         }
         if spec.phases.measure.operations.is_some() {
             let key = (wording.source)("phases.measure.operations").to_string();
-            let words =
+            let message =
                 format!("{key}: a recording has its own number of commands: use a duration, or a part of it");
-            return Err(Refused::new(RefusalCode::Conflict, key, words));
+            return Err(Refused::new(RefusalCode::Conflict, key, message));
         }
         let (header, survey) = survey_recording(&source.file, &options, &key)?;
         if header.is_without(Lack::Times) {
@@ -141,12 +141,12 @@ impl RecordedWork {
             options.speed = None;
         }
         if header.protocol == RecordedProtocol::Memcached {
-            let words = format!(
+            let message = format!(
                 "{key}: {}: recordings of {} cannot be replayed yet",
                 source.file,
                 header.protocol.protocol_name()
             );
-            return Err(Refused::new(RefusalCode::Unsupported, key, words));
+            return Err(Refused::new(RefusalCode::Unsupported, key, message));
         }
         let path = Path::new(&source.file);
         let name = path.file_stem().map_or("recording".into(), |stem| stem.to_string_lossy().into_owned());
@@ -218,8 +218,8 @@ impl RecordedWork {
         }
         let key = &self.key;
         if survey.database_names.len() > DATABASES {
-            let words = format!("{key}: it names more than {} databases", Thousands(DATABASES as u64));
-            return Err(Refused::new(RefusalCode::Unsupported, key.clone(), words).into());
+            let message = format!("{key}: it names more than {} databases", Thousands(DATABASES as u64));
+            return Err(Refused::new(RefusalCode::Unsupported, key.clone(), message).into());
         }
         let Some(collections) = opened.collections() else { return Ok(()) };
         let mut held = Vec::new();
@@ -261,11 +261,11 @@ impl RecordedWork {
         let more = writing.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} other commands") } else { String::new() };
         let shown = writing[..writing.len().min(NAMED)].join(", ");
-        let words = format!(
+        let message = format!(
             "{held}, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it to these databases all \
              the same, `--only reads` leaves such commands out"
         );
-        Err(Refused::new(RefusalCode::OtherData, "workload.recording.yes_write", words).into())
+        Err(Refused::new(RefusalCode::OtherData, "workload.recording.yes_write", message).into())
     }
 
     /// Looks at a target of keys before the load.
@@ -402,11 +402,11 @@ impl Work for RecordedWork {
         let options = ReplayOptions { part: (index as u32, total as u32), ..self.options.clone() };
         let (_, own) = survey_recording(&self.source.file, &options, &self.key).map_err(|refused| {
             let connections = self.survey.connections;
-            let words = format!(
+            let message = format!(
                 "{refused}; of {total} workers number {} has none of its {connections} connections",
                 index + 1
             );
-            Refused::new(RefusalCode::BadValue, "client.workers", words)
+            Refused::new(RefusalCode::BadValue, "client.workers", message)
         })?;
         let own = Arc::new(RecordingSurvey::clone(&own).with_names_of(&self.survey));
         let part = self.job(self.replay(&options, &own), &own)?;

@@ -200,12 +200,12 @@ impl MixContent {
                 TextPart::Literal(bytes) => out.extend_from_slice(bytes),
                 TextPart::Value(value) => {
                     let own = number | at;
-                    let mut words = Stream::new(request.seed, own, Purpose::Choice);
+                    let mut stream = Stream::new(request.seed, own, Purpose::Choice);
                     let salt = self.salt ^ own;
                     let source = Drawing { content: self, request };
                     value.render_text(
                         TextContext { number: request.key, salt, source: &source },
-                        &mut words,
+                        &mut stream,
                         out,
                     );
                 }
@@ -301,14 +301,14 @@ struct Drawing<'a> {
 }
 
 impl TextSource for Drawing<'_> {
-    fn key(&self, keys: &AddressableDocuments, words: &mut Stream, out: &mut Vec<u8>) {
+    fn key(&self, keys: &AddressableDocuments, stream: &mut Stream, out: &mut Vec<u8>) {
         let space = keys.collection;
         if let Place::Load(_) = self.content.place_of(self.request)
             && self.request.collection as usize == space + 1
         {
             return self.content.key_of(space, self.request.key, out);
         }
-        let drawn = keys.spread.draw_number(self.content.mix.keys[space].count, words);
+        let drawn = keys.spread.draw_number(self.content.mix.keys[space].count, stream);
         let number = match keys.spread {
             NumberDistribution::Uniform => drawn,
             _ => self.content.scatter[space].apply(drawn),

@@ -133,8 +133,8 @@ impl CommandContent {
         match &self.commands.size {
             DataSize::Uniform(least, most) if least == most => *least,
             DataSize::Uniform(least, most) => {
-                let mut words = Stream::new(request.seed, place, Purpose::Choice);
-                least + words.next_below(u64::from(most - least) + 1) as u32
+                let mut stream = Stream::new(request.seed, place, Purpose::Choice);
+                least + stream.next_below(u64::from(most - least) + 1) as u32
             }
             DataSize::ByKey(least, most) => {
                 let space = &self.commands.operations[usize::from(request.shape)].space;
@@ -163,9 +163,9 @@ impl CommandContent {
         }
         let end = out.len() + self.size(request, place) as usize;
         if self.commands.random {
-            let mut words = Stream::new(request.seed, place, Purpose::Value);
+            let mut stream = Stream::new(request.seed, place, Purpose::Value);
             while out.len() < end {
-                let bytes = words.next_u64().to_le_bytes();
+                let bytes = stream.next_u64().to_le_bytes();
                 out.extend_from_slice(&bytes[..(end - out.len()).min(8)]);
             }
         } else {
@@ -175,26 +175,26 @@ impl CommandContent {
 }
 
 /// The number of a key, drawn.
-fn drawn(space: &KeySpace, words: &mut Stream) -> u64 {
+fn drawn(space: &KeySpace, stream: &mut Stream) -> u64 {
     match &space.pattern {
         Pattern::Gaussian { median, deviation } => {
-            normal((*median, *deviation), (space.min, space.max), words)
+            normal((*median, *deviation), (space.min, space.max), stream)
         }
         Pattern::Zipfian(zipf) => {
             // Rank 1 is the least key above 0.
             let min = space.min.max(1).min(space.max);
-            min + zipf.rank(space.max - min + 1, words)
+            min + zipf.rank(space.max - min + 1, stream)
         }
-        _ => space.min + words.next_below(space.count()),
+        _ => space.min + stream.next_below(space.count()),
     }
 }
 
 /// A normally distributed number from `min` to `max`.
-fn normal((median, deviation): (f64, f64), (min, max): (u64, u64), words: &mut Stream) -> u64 {
+fn normal((median, deviation): (f64, f64), (min, max): (u64, u64), stream: &mut Stream) -> u64 {
     for _ in 0..TRIES {
         // Box and Muller (1958); the logarithm is of 1 or less, and not of 0.
-        let radius = (-2.0 * (1.0 - words.next_unit()).ln()).sqrt();
-        let number = median + deviation * radius * (TAU * words.next_unit()).cos();
+        let radius = (-2.0 * (1.0 - stream.next_unit()).ln()).sqrt();
+        let number = median + deviation * radius * (TAU * stream.next_unit()).cos();
         if number >= min as f64 && number < max as f64 + 1.0 {
             return number as u64;
         }
@@ -304,10 +304,10 @@ impl Content for CommandContent {
                 ArgumentPart::Middling(least, most) => {
                     let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;
                     let (middle, width) = ((least + most) as f64 / 2.0, (most - least) as f64);
-                    let mut words = Stream::new(request.seed, own, Purpose::Choice);
+                    let mut stream = Stream::new(request.seed, own, Purpose::Choice);
                     let number = match least == most {
                         true => *least,
-                        false => normal((middle, width / 6.0), (*least, *most), &mut words),
+                        false => normal((middle, width / 6.0), (*least, *most), &mut stream),
                     };
                     push_decimal(number, out);
                 }

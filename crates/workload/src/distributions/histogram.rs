@@ -109,8 +109,8 @@ mod tests {
         assert_eq!(h.length(u64::MAX), 30);
         assert_eq!(h.max(), 30);
         assert_eq!(h.ycsb_mean(), 15.0);
-        let mut words = Stream::from_bits(1);
-        let short = (0..10_000).filter(|_| h.length(words.next_u64()) == 10).count();
+        let mut stream = Stream::from_bits(1);
+        let short = (0..10_000).filter(|_| h.length(stream.next_u64()) == 10).count();
         assert!((2_300..2_700).contains(&short), "{short}");
     }
 

@@ -33,11 +33,11 @@ impl Latest {
     /// A key number up to `newest`. Never inlined: its logarithm of `newest`, which has no effects, would be computed for
     /// every draw of every other distribution too.
     #[inline(never)]
-    pub fn key(&self, newest: u64, words: &mut Stream) -> u64 {
+    pub fn key(&self, newest: u64, stream: &mut Stream) -> u64 {
         newest
             - match self {
-                Latest::Ycsb(zipfian) => zipfian.rank(newest, words.next_unit()),
-                Latest::Exact(zipf) => zipf.rank(newest.max(1), words).min(newest),
+                Latest::Ycsb(zipfian) => zipfian.rank(newest, stream.next_unit()),
+                Latest::Exact(zipf) => zipf.rank(newest.max(1), stream).min(newest),
             }
     }
 }
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn few_keys_are_safe() {
         for latest in [Latest::ycsb(0.99, 2), Latest::exact(1.2)] {
-            let mut words = Stream::from_bits(1);
+            let mut stream = Stream::from_bits(1);
             for newest in 0..5 {
-                assert!((0..1000).all(|_| latest.key(newest, &mut words) <= newest));
+                assert!((0..1000).all(|_| latest.key(newest, &mut stream) <= newest));
             }
         }
     }

@@ -41,11 +41,11 @@ impl Hotspot {
 
     /// A key number.
     #[inline]
-    pub fn key(&self, words: &mut Stream) -> u64 {
-        if words.next_unit() < self.share {
-            self.first + words.next_below(self.hot)
+    pub fn key(&self, stream: &mut Stream) -> u64 {
+        if stream.next_unit() < self.share {
+            self.first + stream.next_below(self.hot)
         } else {
-            self.first + self.hot + words.next_below(self.cold)
+            self.first + self.hot + stream.next_below(self.cold)
         }
     }
 }
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn uniform_is_uniform() {
         let uniform = Uniform { first: 100, items: 50 };
-        let mut words = Stream::from_bits(1);
+        let mut stream = Stream::from_bits(1);
         let n = 100_000;
         let mut counts = [0f64; 50];
         for _ in 0..n {
-            counts[(uniform.key(words.next_u64()) - 100) as usize] += 1.0;
+            counts[(uniform.key(stream.next_u64()) - 100) as usize] += 1.0;
         }
         let expected = f64::from(n) / 50.0;
         let chi2: f64 = counts.iter().map(|c| (c - expected).powi(2) / expected).sum();
@@ -94,11 +94,11 @@ mod tests {
     #[test]
     fn hotspot_splits_operations() {
         let hotspot = Hotspot::new(10, 100, 0.2, 0.8).unwrap();
-        let mut words = Stream::from_bits(2);
+        let mut stream = Stream::from_bits(2);
         let n = 100_000u32;
         let mut counts = [0f64; 100];
         for _ in 0..n {
-            counts[(hotspot.key(&mut words) - 10) as usize] += 1.0;
+            counts[(hotspot.key(&mut stream) - 10) as usize] += 1.0;
         }
         let chi2: f64 = counts
             .iter()
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn exponential_hits_its_percentile() {
         let exponential = Exponential::new(95.0, 857.0);
-        let mut words = Stream::from_bits(3);
+        let mut stream = Stream::from_bits(3);
         let n = 100_000;
-        let within = (0..n).filter(|_| exponential.distance(words.next_unit()) < 857).count();
+        let within = (0..n).filter(|_| exponential.distance(stream.next_unit()) < 857).count();
         // Three deviations of a share of 95 % are 0.2 %.
         assert!((within as f64 / f64::from(n) - 0.95).abs() < 0.0025, "{within}");
         assert!(exponential.distance(1.0 - f64::EPSILON / 2.0) < 1_000_000);

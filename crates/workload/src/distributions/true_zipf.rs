@@ -32,15 +32,15 @@ impl RejectionInversion {
 
     /// A rank out of `0..items`; `items` must not be 0.
     #[inline]
-    pub fn rank(&self, items: u64, words: &mut Stream) -> u64 {
-        self.rank_below(items, self.high(items), words)
+    pub fn rank(&self, items: u64, stream: &mut Stream) -> u64 {
+        self.rank_below(items, self.high(items), stream)
     }
 
     #[inline]
-    fn rank_below(&self, items: u64, high: f64, words: &mut Stream) -> u64 {
+    fn rank_below(&self, items: u64, high: f64, stream: &mut Stream) -> u64 {
         debug_assert!(items > 0);
         loop {
-            let y = high + words.next_unit() * (self.low - high);
+            let y = high + stream.next_unit() * (self.low - high);
             let x = self.inverse(y);
             let k = x.round().clamp(1.0, items as f64);
             if k - x <= self.squeeze || y >= self.integral(k + 0.5) - self.density(k) {
@@ -97,8 +97,8 @@ impl TrueZipfian {
 
     /// The rank of a draw, before it is scattered.
     #[inline]
-    pub fn rank(&self, words: &mut Stream) -> u64 {
-        self.zipf.rank_below(self.items, self.high, words)
+    pub fn rank(&self, stream: &mut Stream) -> u64 {
+        self.zipf.rank_below(self.items, self.high, stream)
     }
 
     /// The key number of `rank`.
@@ -109,8 +109,8 @@ impl TrueZipfian {
 
     /// A key number.
     #[inline]
-    pub fn key(&self, words: &mut Stream) -> u64 {
-        self.key_of(self.rank(words))
+    pub fn key(&self, stream: &mut Stream) -> u64 {
+        self.key_of(self.rank(stream))
     }
 }
 
@@ -127,9 +127,9 @@ mod tests {
                 let zipf = RejectionInversion::new(theta);
                 let zeta = Zeta::new(theta).at(items);
                 let mut counts = vec![0f64; items as usize];
-                let mut words = Stream::from_bits(seed as u64 * 1000 + items);
+                let mut stream = Stream::from_bits(seed as u64 * 1000 + items);
                 for _ in 0..n {
-                    counts[zipf.rank(items, &mut words) as usize] += 1.0;
+                    counts[zipf.rank(items, &mut stream) as usize] += 1.0;
                 }
                 let chi2: f64 = counts
                     .iter()
@@ -151,11 +151,11 @@ mod tests {
         let n = 100_000;
         let items = 10_000_000_000;
         let zipf = RejectionInversion::new(0.99);
-        let mut words = Stream::from_bits(5);
+        let mut stream = Stream::from_bits(5);
         let mut first = 0f64;
         let mut low_half = 0f64;
         for _ in 0..n {
-            let rank = zipf.rank(items, &mut words);
+            let rank = zipf.rank(items, &mut stream);
             assert!(rank < items);
             first += f64::from(u8::from(rank == 0));
             low_half += f64::from(u8::from(rank < 134_552));
@@ -172,7 +172,7 @@ mod tests {
         assert!(keys[..100].windows(2).filter(|w| w[0].abs_diff(w[1]) == 1).count() < 5);
         keys.sort_unstable();
         assert_eq!(keys, (500..1500).collect::<Vec<u64>>());
-        let mut words = Stream::from_bits(1);
-        assert!((0..1000).all(|_| (500..1500).contains(&zipf.key(&mut words))));
+        let mut stream = Stream::from_bits(1);
+        assert!((0..1000).all(|_| (500..1500).contains(&zipf.key(&mut stream))));
     }
 }

@@ -128,7 +128,7 @@ impl Template {
 
     /// Appends the document of a worker's sequence number.
     pub fn render_document(&self, seed: u64, worker: u32, sequence: u64, out: &mut Vec<u8>) {
-        let mut words = Stream::new(seed ^ u64::from(worker), sequence, Purpose::Value);
+        let mut stream = Stream::new(seed ^ u64::from(worker), sequence, Purpose::Value);
         let document = bson::open(out);
         Self::put_id(worker, sequence, "_id", out);
         let mut open = [0usize; 64];
@@ -137,7 +137,7 @@ impl Template {
             match part {
                 TemplatePart::Field(field, head) => {
                     out.extend_from_slice(head);
-                    self.value(*field, words.next_u64(), out);
+                    self.value(*field, stream.next_u64(), out);
                 }
                 TemplatePart::Open(head) => {
                     out.extend_from_slice(head);
@@ -154,7 +154,7 @@ impl Template {
             bson::put_string(
                 out,
                 "location",
-                &self.locations[words.next_below(self.locations.len() as u64) as usize],
+                &self.locations[stream.next_below(self.locations.len() as u64) as usize],
             );
         }
         out.extend_from_slice(&self.tail);
@@ -218,10 +218,10 @@ fn tail(config: &PocConfig) -> Vec<u8> {
         bson::close(&mut out, arrays);
     }
     // Random bytes, which no storage engine compresses, made once for all documents of a process, as in the original.
-    let mut words = Stream::new(config.seed, u64::from(config.first_worker), Purpose::Choice);
+    let mut stream = Stream::new(config.seed, u64::from(config.first_worker), Purpose::Choice);
     let mut bytes = vec![0; config.binary_bytes as usize];
     for chunk in bytes.chunks_mut(8) {
-        chunk.copy_from_slice(&words.next_u64().to_le_bytes()[..chunk.len()]);
+        chunk.copy_from_slice(&stream.next_u64().to_le_bytes()[..chunk.len()]);
     }
     bson::put_binary(&mut out, "bin", &bytes);
     out
@@ -269,9 +269,9 @@ impl HalfNormal {
     #[cold]
     fn tail(&self, bits: u64) -> f64 {
         let from = self.table[BINS - 1];
-        let mut words = Stream::new(bits, 0, Purpose::Choice);
+        let mut stream = Stream::new(bits, 0, Purpose::Choice);
         loop {
-            let (u, v) = (1.0 - words.next_unit(), 1.0 - words.next_unit());
+            let (u, v) = (1.0 - stream.next_unit(), 1.0 - stream.next_unit());
             let x = (from * from - 2.0 * u.ln()).sqrt();
             if v * x <= from {
                 return x;
@@ -288,10 +288,10 @@ mod tests {
     fn half_normal_has_its_moments() {
         let normal = HalfNormal::new();
         let n = 400_000;
-        let mut words = Stream::new(7, 0, Purpose::Value);
+        let mut stream = Stream::new(7, 0, Purpose::Value);
         let (mut sum, mut squares, mut far) = (0.0, 0.0, 0);
         for _ in 0..n {
-            let x = normal.draw(words.next_u64());
+            let x = normal.draw(stream.next_u64());
             sum += x;
             squares += x * x;
             far += u32::from(x > 3.0);

@@ -70,7 +70,7 @@ impl PocWorkload {
             updates: Vec::new(),
             runs: Vec::new(),
             stack: Vec::new(),
-            words: Stream::new(config.seed, u64::from(config.first_worker + user), Purpose::Mix),
+            stream: Stream::new(config.seed, u64::from(config.first_worker + user), Purpose::Mix),
             units: 0,
             begun: Instant::now(),
             written: [0; 2],
@@ -181,14 +181,14 @@ impl PocWorkload {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             return now.as_millis() as u64 % n;
         }
-        worker.words.next_below(n)
+        worker.stream.next_below(n)
     }
 
     /// One of the worker's newest documents, of those that do not wait for a bulk.
     fn key(&self, worker: &mut PocWorker) -> u64 {
         let range = (worker.unsent * u64::from(self.config.working_set) / 100).max(1);
         let value = match &self.zipfian {
-            Some(zipfian) => zipfian.rank(worker.words.next_unit()) % range,
+            Some(zipfian) => zipfian.rank(worker.stream.next_unit()) % range,
             None => self.below(worker, range),
         };
         worker.unsent.saturating_sub(range) + value

@@ -28,7 +28,7 @@ pub(super) struct PocWorker {
     pub(super) updates: Vec<(u64, u32)>,
     pub(super) runs: Vec<BulkRun>,
     pub(super) stack: Vec<u64>,
-    pub(super) words: Stream,
+    pub(super) stream: Stream,
     /// Iterations of the last arrival.
     pub(super) units: u64,
     /// When the last arrival began, and the documents that its bulk has inserted and updated.

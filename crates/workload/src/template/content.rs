@@ -91,23 +91,23 @@ impl TemplateContent {
         self.id(collection, number, "_id", out);
         let salt = self.salt(collection);
         let place = ValueContext { number, salt, source: self };
-        let mut words = Stream::new(salt, number, Purpose::Value);
-        fields_of(&self.template.collections[collection].fields, place, &mut words, out);
+        let mut stream = Stream::new(salt, number, Purpose::Value);
+        fields_of(&self.template.collections[collection].fields, place, &mut stream, out);
         bson::close(out, at);
     }
 }
 
 impl ReferenceSource for TemplateContent {
-    fn choose(&self, keys: &AddressableDocuments, words: &mut Stream) -> u64 {
+    fn choose(&self, keys: &AddressableDocuments, stream: &mut Stream) -> u64 {
         let count = self.template.collections[keys.collection].count.max(1);
-        self.scatter[keys.collection].apply(keys.spread.draw_number(count, words))
+        self.scatter[keys.collection].apply(keys.spread.draw_number(count, stream))
     }
 
     fn id(&self, collection: usize, number: u64, name: &str, out: &mut Vec<u8>) {
         let salt = rng::mix_bits(self.salt(collection));
         let place = ValueContext { number, salt, source: self };
-        let mut words = Stream::new(salt, number, Purpose::Key);
-        self.template.collections[collection].id.render_element(name, place, &mut words, out);
+        let mut stream = Stream::new(salt, number, Purpose::Key);
+        self.template.collections[collection].id.render_element(name, place, &mut stream, out);
     }
 
     fn field(&self, collection: usize, number: u64, path: &str, name: &str, out: &mut Vec<u8>) {
@@ -176,7 +176,7 @@ impl Content for TemplateContent {
         let salt = rng::mix_bits(request.seed);
         let place = ValueContext { number: request.key, salt, source: self };
         let number = u64::from(request.step) << 32 | u64::from(operand);
-        let mut words = Stream::new(request.seed, number, Purpose::Choice);
-        step.values[usize::from(operand)].render_element(name, place, &mut words, out);
+        let mut stream = Stream::new(request.seed, number, Purpose::Choice);
+        step.values[usize::from(operand)].render_element(name, place, &mut stream, out);
     }
 }

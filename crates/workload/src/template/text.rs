@@ -20,7 +20,7 @@ pub struct TextContext<'a> {
 /// Keys and files that a value may come from.
 pub trait TextSource {
     /// Appends a key of a key space, drawn.
-    fn key(&self, keys: &AddressableDocuments, words: &mut Stream, out: &mut Vec<u8>);
+    fn key(&self, keys: &AddressableDocuments, stream: &mut Stream, out: &mut Vec<u8>);
 
     /// Appends a field of the operation's row of a data file.
     fn cell(&self, file: usize, column: usize, out: &mut Vec<u8>);
@@ -28,13 +28,13 @@ pub trait TextSource {
 
 impl ValueTemplate {
     /// Appends the value as text.
-    pub fn render_text(&self, place: TextContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    pub fn render_text(&self, place: TextContext<'_>, stream: &mut Stream, out: &mut Vec<u8>) {
         match self {
             ValueTemplate::Constant(kind, bytes) => constant_text(*kind, bytes, out),
             ValueTemplate::Sequence => push_signed(place.number as i64, out),
-            ValueTemplate::Int { .. } => push_signed(self.draw_int(words), out),
+            ValueTemplate::Int { .. } => push_signed(self.draw_int(stream), out),
             ValueTemplate::Double { decimals, .. } => {
-                let value = self.draw_double(words);
+                let value = self.draw_double(stream);
                 // Writing to a vector cannot fail.
                 drop(match decimals {
                     Some(places) => write!(out, "{value:.*}", *places as usize),
@@ -42,29 +42,29 @@ impl ValueTemplate {
                 });
             }
             ValueTemplate::Bool(probability) => {
-                out.push(if words.next_unit() < *probability { b'1' } else { b'0' })
+                out.push(if stream.next_unit() < *probability { b'1' } else { b'0' })
             }
             ValueTemplate::Text { length, distinct, spread, ratio } => {
                 let mut own = match distinct {
-                    Some(n) => Stream::new(place.salt, spread.draw_number(*n, words), Purpose::Value),
-                    None => Stream::from_bits(words.next_u64()),
+                    Some(n) => Stream::new(place.salt, spread.draw_number(*n, stream), Purpose::Value),
+                    None => Stream::from_bits(stream.next_u64()),
                 };
                 let bytes = between(*length, &mut own);
                 letters(bytes, *ratio, &mut own, out);
             }
             ValueTemplate::Binary { length, ratio } => {
-                let bytes = between(*length, words);
-                noise(bytes, *ratio, words, out);
+                let bytes = between(*length, stream);
+                noise(bytes, *ratio, stream, out);
             }
             ValueTemplate::Vector(dimensions) => {
                 for _ in 0..*dimensions {
-                    let number = words.next_unit() * 2.0 - 1.0;
+                    let number = stream.next_unit() * 2.0 - 1.0;
                     out.extend_from_slice(&(number as f32).to_le_bytes());
                 }
             }
             ValueTemplate::Date(from, to) => {
                 let span = to.saturating_sub(*from).max(1) as u64;
-                push_signed(from + words.next_below(span) as i64, out);
+                push_signed(from + stream.next_below(span) as i64, out);
             }
             ValueTemplate::ObjectId => {
                 let first = rng::mix_bits(place.salt ^ rng::mix_bits(place.number));
@@ -72,22 +72,22 @@ impl ValueTemplate {
                 drop(write!(out, "{first:016x}{last:08x}"));
             }
             ValueTemplate::OneOf(choices) => {
-                if let Some(chosen) = choose(choices, words) {
-                    chosen.render_text(place, words, out);
+                if let Some(chosen) = choose(choices, stream) {
+                    chosen.render_text(place, stream, out);
                 }
             }
-            ValueTemplate::Key(keys) => place.source.key(keys, words, out),
+            ValueTemplate::Key(keys) => place.source.key(keys, stream, out),
             ValueTemplate::Row(file, column) => place.source.cell(*file, *column, out),
             // Only documents have fields of other documents.
             ValueTemplate::Of(..) => {}
             ValueTemplate::Array(..) | ValueTemplate::List(_) | ValueTemplate::Document(_) => {
-                self.render_json(place, words, out)
+                self.render_json(place, stream, out)
             }
         }
     }
 
     /// Appends the value as JSON.
-    fn render_json(&self, place: TextContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    fn render_json(&self, place: TextContext<'_>, stream_: &mut Stream, out: &mut Vec<u8>) {
         match self {
             ValueTemplate::Document(fields) => {
                 out.push(b'{');
@@ -98,43 +98,43 @@ impl ValueTemplate {
                     quote(name.as_bytes(), out);
                     out.push(b':');
                     // A stream of its own, so that no field shifts the others.
-                    let mut own = Stream::from_bits(words.next_u64());
+                    let mut own = Stream::from_bits(stream_.next_u64());
                     let salt = rng::mix_bits(place.salt.wrapping_add(number as u64 + 1));
                     value.render_json(TextContext { salt, ..place }, &mut own, out);
                 }
                 out.push(b'}');
             }
             ValueTemplate::Array(length, value) => {
-                let count = between(*length, words);
-                list((0..count).map(|_| &**value), place, words, out);
+                let count = between(*length, stream_);
+                list((0..count).map(|_| &**value), place, stream_, out);
             }
-            ValueTemplate::List(values) => list(values.iter(), place, words, out),
+            ValueTemplate::List(values) => list(values.iter(), place, stream_, out),
             ValueTemplate::OneOf(choices) => {
-                if let Some(chosen) = choose(choices, words) {
-                    chosen.render_json(place, words, out);
+                if let Some(chosen) = choose(choices, stream_) {
+                    chosen.render_json(place, stream_, out);
                 }
             }
             ValueTemplate::Vector(dimensions) => {
                 out.push(b'[');
                 for number in 0..*dimensions {
                     let mark = if number > 0 { "," } else { "" };
-                    drop(write!(out, "{mark}{}", (words.next_unit() * 2.0 - 1.0) as f32));
+                    drop(write!(out, "{mark}{}", (stream_.next_unit() * 2.0 - 1.0) as f32));
                 }
                 out.push(b']');
             }
             ValueTemplate::Constant(kind::NULL, _) => out.extend_from_slice(b"null"),
             ValueTemplate::Bool(probability) => {
-                let text: &[u8] = if words.next_unit() < *probability { b"true" } else { b"false" };
+                let text: &[u8] = if stream_.next_unit() < *probability { b"true" } else { b"false" };
                 out.extend_from_slice(text);
             }
             ValueTemplate::Constant(kind::INT32 | kind::INT64 | kind::DOUBLE | kind::BOOLEAN, _)
             | ValueTemplate::Sequence
             | ValueTemplate::Int { .. }
             | ValueTemplate::Double { .. }
-            | ValueTemplate::Date(..) => self.render_text(place, words, out),
+            | ValueTemplate::Date(..) => self.render_text(place, stream_, out),
             _ => {
                 let mut text = Vec::new();
-                self.render_text(place, words, &mut text);
+                self.render_text(place, stream_, &mut text);
                 quote(&text, out);
             }
         }
@@ -144,7 +144,7 @@ impl ValueTemplate {
 fn list<'a>(
     values: impl Iterator<Item = &'a ValueTemplate>,
     place: TextContext<'_>,
-    words: &mut Stream,
+    stream: &mut Stream,
     out: &mut Vec<u8>,
 ) {
     out.push(b'[');
@@ -152,14 +152,14 @@ fn list<'a>(
         if number > 0 {
             out.push(b',');
         }
-        value.render_json(place, words, out);
+        value.render_json(place, stream, out);
     }
     out.push(b']');
 }
 
-fn choose<'a>(choices: &'a [(f64, ValueTemplate)], words: &mut Stream) -> Option<&'a ValueTemplate> {
+fn choose<'a>(choices: &'a [(f64, ValueTemplate)], stream: &mut Stream) -> Option<&'a ValueTemplate> {
     let all = choices.last().map_or(0.0, |(sum, _)| *sum);
-    let at = words.next_unit() * all;
+    let at = stream.next_unit() * all;
     choices.iter().find(|(sum, _)| at < *sum).or(choices.last()).map(|(_, value)| value)
 }
 

@@ -28,16 +28,16 @@ impl NumberDistribution {
     }
 
     /// A number of `0..n`; `n` of 0 counts as 1.
-    pub fn draw_number(&self, n: u64, words: &mut Stream) -> u64 {
+    pub fn draw_number(&self, n: u64, stream: &mut Stream) -> u64 {
         let n = n.max(1);
         match self {
-            NumberDistribution::Uniform => words.next_below(n),
-            NumberDistribution::Zipfian(zipf) => zipf.rank(n, words),
+            NumberDistribution::Uniform => stream.next_below(n),
+            NumberDistribution::Zipfian(zipf) => zipf.rank(n, stream),
             NumberDistribution::Hotspot { data, operations } => {
                 let hot = ((n as f64 * data) as u64).clamp(1, n);
-                match words.next_unit() < *operations || hot == n {
-                    true => words.next_below(hot),
-                    false => hot + words.next_below(n - hot),
+                match stream.next_unit() < *operations || hot == n {
+                    true => stream.next_below(hot),
+                    false => hot + stream.next_below(n - hot),
                 }
             }
         }
@@ -136,7 +136,7 @@ pub struct ValueContext<'a> {
 /// Documents of other collections, which a value may depend on.
 pub trait ReferenceSource {
     /// The number of a document out of `keys`, drawn.
-    fn choose(&self, keys: &AddressableDocuments, words: &mut Stream) -> u64;
+    fn choose(&self, keys: &AddressableDocuments, stream: &mut Stream) -> u64;
 
     /// Appends the `_id` of a document as an element.
     fn id(&self, collection: usize, number: u64, name: &str, out: &mut Vec<u8>);
@@ -168,7 +168,13 @@ impl ValueTemplate {
     }
 
     /// Appends the value as an element called `name`.
-    pub fn render_element(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    pub fn render_element(
+        &self,
+        name: &str,
+        place: ValueContext<'_>,
+        stream: &mut Stream,
+        out: &mut Vec<u8>,
+    ) {
         match self {
             ValueTemplate::Constant(kind, bytes) => {
                 bson::put_head(out, *kind, name);
@@ -176,21 +182,21 @@ impl ValueTemplate {
             }
             ValueTemplate::Sequence => bson::put_int64(out, name, place.number as i64),
             ValueTemplate::Int { wide, .. } => {
-                let value = self.draw_int(words);
+                let value = self.draw_int(stream);
                 match wide {
                     true => bson::put_int64(out, name, value),
                     false => bson::put_int32(out, name, value as i32),
                 }
             }
-            ValueTemplate::Double { .. } => bson::put_double(out, name, self.draw_double(words)),
+            ValueTemplate::Double { .. } => bson::put_double(out, name, self.draw_double(stream)),
             ValueTemplate::Bool(probability) => {
-                bson::put_boolean(out, name, words.next_unit() < *probability)
+                bson::put_boolean(out, name, stream.next_unit() < *probability)
             }
             ValueTemplate::Text { length, distinct, spread, ratio } => {
                 let mut own = match distinct {
                     // The same number gives the same text wherever the field occurs.
-                    Some(n) => Stream::new(place.salt, spread.draw_number(*n, words), Purpose::Value),
-                    None => Stream::from_bits(words.next_u64()),
+                    Some(n) => Stream::new(place.salt, spread.draw_number(*n, stream), Purpose::Value),
+                    None => Stream::from_bits(stream.next_u64()),
                 };
                 bson::put_head(out, kind::STRING, name);
                 let bytes = between(*length, &mut own);
@@ -200,14 +206,14 @@ impl ValueTemplate {
             }
             ValueTemplate::Binary { length, ratio } => {
                 bson::put_head(out, kind::BINARY, name);
-                let bytes = between(*length, words);
+                let bytes = between(*length, stream);
                 out.extend_from_slice(&(bytes as i32).to_le_bytes());
                 out.push(0);
-                noise(bytes, *ratio, words, out);
+                noise(bytes, *ratio, stream, out);
             }
             ValueTemplate::Date(from, to) => {
                 let span = to.saturating_sub(*from).max(1) as u64;
-                bson::put_date(out, name, from + words.next_below(span) as i64);
+                bson::put_date(out, name, from + stream.next_below(span) as i64);
             }
             ValueTemplate::ObjectId => {
                 bson::put_head(out, kind::OBJECT_ID, name);
@@ -217,58 +223,58 @@ impl ValueTemplate {
             }
             ValueTemplate::OneOf(choices) => {
                 let all = choices.last().map_or(0.0, |(sum, _)| *sum);
-                let at = words.next_unit() * all;
+                let at = stream.next_unit() * all;
                 let chosen = choices.iter().find(|(sum, _)| at < *sum).or(choices.last());
                 if let Some((_, value)) = chosen {
-                    value.render_element(name, place, words, out);
+                    value.render_element(name, place, stream, out);
                 }
             }
             ValueTemplate::Key(keys) => {
-                let number = place.source.choose(keys, words);
+                let number = place.source.choose(keys, stream);
                 place.source.id(keys.collection, number, name, out);
             }
             ValueTemplate::Of(keys, path) => {
-                let number = place.source.choose(keys, words);
+                let number = place.source.choose(keys, stream);
                 place.source.field(keys.collection, number, path, name, out);
             }
             ValueTemplate::Row(..) | ValueTemplate::Vector(_) => bson::put_null(out, name),
             ValueTemplate::Array(..) | ValueTemplate::List(_) | ValueTemplate::Document(_) => {
-                self.nested(name, place, words, out)
+                self.nested(name, place, stream, out)
             }
         }
     }
 
     /// Draws a whole number; 0 for another kind of value.
-    pub(super) fn draw_int(&self, words: &mut Stream) -> i64 {
+    pub(super) fn draw_int(&self, stream: &mut Stream) -> i64 {
         let ValueTemplate::Int { min, max, spread, .. } = self else { return 0 };
         let choices = (max.wrapping_sub(*min) as u64).saturating_add(1);
-        min.wrapping_add(spread.draw_number(choices, words) as i64)
+        min.wrapping_add(spread.draw_number(choices, stream) as i64)
     }
 
     /// Draws a number, rounded to its places; 0 for another kind of value.
-    pub(super) fn draw_double(&self, words: &mut Stream) -> f64 {
+    pub(super) fn draw_double(&self, stream: &mut Stream) -> f64 {
         let ValueTemplate::Double { min, max, decimals } = self else { return 0.0 };
-        let value = min + words.next_unit() * (max - min);
+        let value = min + stream.next_unit() * (max - min);
         decimals.map_or(value, |places| {
             let unit = 10f64.powi(places as i32);
             (value * unit).round() / unit
         })
     }
 
-    fn nested(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    fn nested(&self, name: &str, place: ValueContext<'_>, stream: &mut Stream, out: &mut Vec<u8>) {
         let is_document = matches!(self, ValueTemplate::Document(_));
         bson::put_head(out, if is_document { kind::DOCUMENT } else { kind::ARRAY }, name);
         let at = bson::open(out);
         match self {
-            ValueTemplate::Document(fields) => fields_of(fields, place, words, out),
+            ValueTemplate::Document(fields) => fields_of(fields, place, stream, out),
             ValueTemplate::Array(length, value) => {
-                for index in 0..between(*length, words) {
-                    value.render_element(&index.to_string(), place, words, out);
+                for index in 0..between(*length, stream) {
+                    value.render_element(&index.to_string(), place, stream, out);
                 }
             }
             ValueTemplate::List(values) => {
                 for (index, value) in values.iter().enumerate() {
-                    value.render_element(&index.to_string(), place, words, out);
+                    value.render_element(&index.to_string(), place, stream, out);
                 }
             }
             _ => {}
@@ -293,27 +299,27 @@ impl ValueTemplate {
 pub(super) fn fields_of(
     fields: &[(String, ValueTemplate)],
     place: ValueContext<'_>,
-    words: &mut Stream,
+    stream: &mut Stream,
     out: &mut Vec<u8>,
 ) {
     for (number, (name, value)) in fields.iter().enumerate() {
-        let mut own = Stream::from_bits(words.next_u64());
+        let mut own = Stream::from_bits(stream.next_u64());
         let salt = rng::mix_bits(place.salt.wrapping_add(number as u64 + 1));
         value.render_element(name, ValueContext { salt, ..place }, &mut own, out);
     }
 }
 
-pub(super) fn between((least, most): (u32, u32), words: &mut Stream) -> u32 {
-    least + words.next_below(u64::from(most.saturating_sub(least)) + 1) as u32
+pub(super) fn between((least, most): (u32, u32), stream: &mut Stream) -> u32 {
+    least + stream.next_below(u64::from(most.saturating_sub(least)) + 1) as u32
 }
 
 /// One part in `ratio` random, the rest a repetition of one character.
-pub(super) fn letters(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
+pub(super) fn letters(bytes: u32, ratio: u32, stream: &mut Stream, out: &mut Vec<u8>) {
     const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -";
     let end = out.len() + bytes as usize;
     let mut random = bytes.div_ceil(ratio.max(1));
     while random > 0 {
-        let bits = words.next_u64();
+        let bits = stream.next_u64();
         let count = random.min(10);
         let ten: [u8; 10] = std::array::from_fn(|i| LETTERS[(bits >> (6 * i)) as usize & 63]);
         out.extend_from_slice(&ten[..count as usize]);
@@ -322,12 +328,12 @@ pub(super) fn letters(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<
     out.resize(end, b'.');
 }
 
-pub(super) fn noise(bytes: u32, ratio: u32, words: &mut Stream, out: &mut Vec<u8>) {
+pub(super) fn noise(bytes: u32, ratio: u32, stream: &mut Stream, out: &mut Vec<u8>) {
     let end = out.len() + bytes as usize;
     let mut random = bytes.div_ceil(ratio.max(1));
     while random > 0 {
         let count = random.min(8);
-        out.extend_from_slice(&words.next_u64().to_le_bytes()[..count as usize]);
+        out.extend_from_slice(&stream.next_u64().to_le_bytes()[..count as usize]);
         random -= count;
     }
     out.resize(end, 0);

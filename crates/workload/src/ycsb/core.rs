@@ -149,10 +149,10 @@ impl Scan {
     }
 
     #[inline]
-    fn limit(&self, words: &mut Stream) -> u32 {
+    fn limit(&self, stream: &mut Stream) -> u32 {
         match self {
-            Scan::Uniform { least, choices } => least + words.next_below(*choices) as u32,
-            Scan::Zipfian { least, ranks } => least + ranks.rank(words.next_unit()) as u32,
+            Scan::Uniform { least, choices } => least + stream.next_below(*choices) as u32,
+            Scan::Zipfian { least, ranks } => least + ranks.rank(stream.next_unit()) as u32,
         }
     }
 }
@@ -179,13 +179,13 @@ impl Run {
     }
 
     #[inline]
-    fn one_field(&self, words: &mut Stream) -> Fields {
-        Fields::One(words.next_below(self.field_count) as u16)
+    fn one_field(&self, stream: &mut Stream) -> Fields {
+        Fields::One(stream.next_below(self.field_count) as u16)
     }
 
     #[inline]
-    fn written(&self, words: &mut Stream) -> Fields {
-        if self.write_one { self.one_field(words) } else { Fields::All }
+    fn written(&self, stream: &mut Stream) -> Fields {
+        if self.write_one { self.one_field(stream) } else { Fields::All }
     }
 
     #[inline]
@@ -214,10 +214,10 @@ impl Run {
                 request.fields = if self.write_one { self.one_field(&mut words()) } else { Fields::All };
             }
             Operation::Scan => {
-                let mut words = words();
+                let mut stream = words();
                 request.verb = Verb::Scan;
-                request.limit = self.scan.limit(&mut words);
-                request.fields = if self.read_one { self.one_field(&mut words) } else { Fields::All };
+                request.limit = self.scan.limit(&mut stream);
+                request.fields = if self.read_one { self.one_field(&mut stream) } else { Fields::All };
             }
             Operation::Delete => request.verb = Verb::Delete,
             Operation::ReadModifyWrite => {
@@ -233,11 +233,11 @@ impl Run {
     /// The update of a read-modify-write whose read is done.
     fn modify(&self, read: &Request) -> Request {
         // The first word chose the field that was read.
-        let mut words = Stream::new(read.seed, 0, Purpose::Choice);
-        words.next_u64();
+        let mut stream = Stream::new(read.seed, 0, Purpose::Choice);
+        stream.next_u64();
         Request {
             verb: Verb::Update,
-            fields: self.written(&mut words),
+            fields: self.written(&mut stream),
             metric: self.metric[Operation::Update as usize],
             step: 1,
             ..*read

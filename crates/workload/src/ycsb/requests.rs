@@ -84,16 +84,16 @@ impl Chooser {
 
     /// One draw; `None` if it lies before key 0. See [`Chooser::choose_key`].
     #[inline]
-    fn draw(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> Option<u64> {
+    fn draw(&self, stream: &mut Stream, place: impl Fn() -> u64, newest: u64) -> Option<u64> {
         Some(match self {
-            Chooser::Uniform(uniform) => uniform.key(words.next_u64()),
+            Chooser::Uniform(uniform) => uniform.key(stream.next_u64()),
             Chooser::Sequential(range) => range.first + place() % range.items,
-            Chooser::Scrambled(zipfian) => zipfian.key(words.next_unit()),
-            Chooser::True(zipfian) => zipfian.key(words),
-            Chooser::Latest(latest) => latest.key(newest, words),
-            Chooser::Hotspot(hotspot) => hotspot.key(words),
+            Chooser::Scrambled(zipfian) => zipfian.key(stream.next_unit()),
+            Chooser::True(zipfian) => zipfian.key(stream),
+            Chooser::Latest(latest) => latest.key(newest, stream),
+            Chooser::Hotspot(hotspot) => hotspot.key(stream),
             Chooser::Exponential(exponential) => {
-                return newest.checked_sub(exponential.distance(words.next_unit()));
+                return newest.checked_sub(exponential.distance(stream.next_unit()));
             }
         })
     }
@@ -101,9 +101,9 @@ impl Chooser {
     /// A key not beyond `newest`, the newest acknowledged one; after [`REDRAWS`] draws beyond it the newest key itself.
     /// `place` says how many operations that choose a key come before this one: what goes through the keys in order asks.
     #[inline]
-    pub fn choose_key(&self, words: &mut Stream, place: impl Fn() -> u64, newest: u64) -> u64 {
+    pub fn choose_key(&self, stream: &mut Stream, place: impl Fn() -> u64, newest: u64) -> u64 {
         for _ in 0..REDRAWS {
-            match self.draw(words, &place, newest) {
+            match self.draw(stream, &place, newest) {
                 Some(key) if key <= newest => return key,
                 _ => {}
             }

@@ -37,7 +37,7 @@ mod tests {
         for rule in all_rules() {
             assert!(!rule.needs.is_empty() && (0.0..1.0).contains(&rule.confidence), "{}", rule.name);
             for test in rule.needs.iter().chain(rule.supports).chain(rule.against) {
-                assert!(test.words.contains("{}"), "{}", test.words);
+                assert!(test.message.contains("{}"), "{}", test.message);
                 assert!(super::super::facts::figures::KNOWN.contains(&test.fact), "{}", test.fact);
             }
         }

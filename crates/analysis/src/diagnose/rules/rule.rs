@@ -41,7 +41,7 @@ pub struct FactTest {
     pub limit: Limit,
     pub unit: Unit,
     /// With `{}` for the figure.
-    pub words: &'static str,
+    pub message: &'static str,
 }
 
 impl FactTest {
@@ -76,12 +76,22 @@ pub struct Rule {
     pub experiment: SuggestedExperiment,
 }
 
-pub(super) const fn fact_above(fact: &'static str, limit: f64, unit: Unit, words: &'static str) -> FactTest {
-    FactTest { fact, limit: Limit::Above(limit), unit, words }
+pub(super) const fn fact_above(
+    fact: &'static str,
+    limit: f64,
+    unit: Unit,
+    message: &'static str,
+) -> FactTest {
+    FactTest { fact, limit: Limit::Above(limit), unit, message }
 }
 
-pub(super) const fn fact_below(fact: &'static str, limit: f64, unit: Unit, words: &'static str) -> FactTest {
-    FactTest { fact, limit: Limit::Below(limit), unit, words }
+pub(super) const fn fact_below(
+    fact: &'static str,
+    limit: f64,
+    unit: Unit,
+    message: &'static str,
+) -> FactTest {
+    FactTest { fact, limit: Limit::Below(limit), unit, message }
 }
 
 pub(super) const FEWER: SuggestedExperiment = SuggestedExperiment {

@@ -31,7 +31,7 @@ impl Redis {
 
     /// Runs the command with a line of YCSB's, the server's address appended.
     pub fn ycsb(&self, line: &str) -> Output {
-        let mut arguments = words(line);
+        let mut arguments = split_words(line);
         arguments.extend(self.properties());
         run(&arguments)
     }
@@ -71,7 +71,7 @@ fn reply(from: &mut impl BufRead) -> Vec<String> {
 }
 
 /// The words of a line.
-pub fn words(line: &str) -> Vec<String> {
+pub fn split_words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -92,7 +92,7 @@ pub fn run(arguments: &[String]) -> Output {
 
 /// Runs a line.
 pub fn ycsb(line: &str) -> Output {
-    run(&words(line))
+    run(&split_words(line))
 }
 
 /// Standard output.

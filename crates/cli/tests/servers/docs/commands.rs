@@ -47,8 +47,8 @@ impl Row {
         self
     }
 
-    fn more(mut self, words: &'static str) -> Row {
-        self.typed().more = words;
+    fn more(mut self, message: &'static str) -> Row {
+        self.typed().more = message;
         self
     }
 

@@ -241,9 +241,9 @@ impl YcsbShell {
         // Lines of the basic binding stand before the answer.
         let _ = self.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
         let finished = finished?;
-        for (outcome, words) in &finished.errors {
-            if !words.is_empty() && *outcome != Outcome::NotFound {
-                terminal::out(&format!("Error: {} {words}\n", outcome.name()));
+        for (outcome, message) in &finished.errors {
+            if !message.is_empty() && *outcome != Outcome::NotFound {
+                terminal::out(&format!("Error: {} {message}\n", outcome.name()));
             }
         }
         let outcome = ended.unwrap_or(Outcome::Aborted);

@@ -86,7 +86,7 @@ impl ServerRules for Mongod {
 
     fn check(&self, spec: &ServerSpec) -> Result<(), InvalidSetting> {
         let Some(cache) = &spec.cache else { return Ok(()) };
-        let words = match spec.engine.as_deref() {
+        let message = match spec.engine.as_deref() {
             engine if cache_key(spec).is_none() => {
                 format!("engine {} has no cache of its own", engine.unwrap_or(""))
             }
@@ -98,7 +98,7 @@ impl ServerRules for Mongod {
             }
             _ => return Ok(()),
         };
-        Err(InvalidSetting::new("cache", words))
+        Err(InvalidSetting::new("cache", message))
     }
 
     fn has_engines(&self) -> bool {

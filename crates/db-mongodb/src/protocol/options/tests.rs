@@ -35,7 +35,7 @@ fn defaults() {
 
 #[test]
 fn refusals_name_option_and_accepted_values_and_no_password() {
-    for (uri, words) in [
+    for (uri, message) in [
         ("mongodb+srv://h:1", "no port"),
         ("mongodb://h:0", "1 to 65535"),
         ("mongodb://", "missing"),
@@ -54,12 +54,12 @@ fn refusals_name_option_and_accepted_values_and_no_password() {
         ("mongodb://a,b/?directConnection=true", "one host"),
         ("mongodb://h/?compressors=lz4", "zstd"),
     ] {
-        assert!(refused(uri).contains(words), "{uri}: {}", refused(uri));
+        assert!(refused(uri).contains(message), "{uri}: {}", refused(uri));
     }
     assert!(!refused("mongodb://u:sec%ret@h").contains("sec"));
     for uri in ["u:sec/ret@h/db", "u:sec?ret@h/", "u:1/sec@h", "u:1?sec@h/"] {
-        let words = refused(&format!("mongodb://{uri}"));
-        assert!(words.contains("%2F") && !words.contains("sec"), "{uri}: {words}");
+        let message = refused(&format!("mongodb://{uri}"));
+        assert!(message.contains("%2F") && !message.contains("sec"), "{uri}: {message}");
     }
     assert!(MongoOptions::from_uri("mongodb://h/?appName=a@b").is_ok());
     assert!(refused("mongodb://h/?proxyHost=p").contains("ssh -L"));
@@ -73,7 +73,7 @@ fn refusals_name_option_and_accepted_values_and_no_password() {
 
 #[test]
 fn the_login_is_complete_or_refused() {
-    for (uri, words) in [
+    for (uri, message) in [
         ("mongodb://@h", "no user before the @"),
         ("mongodb://:secret@h", "no user before the @"),
         ("mongodb://a:b:secret@h", "%3A"),
@@ -86,7 +86,7 @@ fn the_login_is_complete_or_refused() {
         ("mongodb://u:secret@h/?authSource=", "option authSource: the value"),
     ] {
         let why = refused(uri);
-        assert!(why.contains(words) && !why.contains("secret"), "{uri}: {why}");
+        assert!(why.contains(message) && !why.contains("secret"), "{uri}: {why}");
     }
     let plain = MongoOptions::from_uri("mongodb://u:p@h/?authMechanism=PLAIN").unwrap();
     assert_eq!(plain.auth, Some(Auth::Plain { user: "u".into(), password: "p".into() }));
@@ -112,7 +112,7 @@ fn hosts_ports_and_sockets() {
     let tcp = |host: &str| Address::Tcp(host.into(), 27017);
     assert_eq!(read("h%2Dx,[fe80::1%25eth0]").unwrap(), [tcp("h-x"), tcp("fe80::1%eth0")]);
     assert_eq!(read("%2Ftmp%2Fm.sock,m.sock").unwrap(), [Address::Unix("/tmp/m.sock".into()), tcp("m.sock")]);
-    for (hosts, words) in [
+    for (hosts, message) in [
         ("h:", "1 to 65535"),
         ("h:+1", "1 to 65535"),
         ("h:65536", "1 to 65535"),
@@ -130,13 +130,13 @@ fn hosts_ports_and_sockets() {
         ("a%zz", "two hex digits"),
     ] {
         let why = read(hosts).unwrap_err().to_string();
-        assert!(why.contains(words), "{hosts}: {why}");
+        assert!(why.contains(message), "{hosts}: {why}");
     }
 }
 
 #[test]
 fn options_stand_once_and_have_a_value() {
-    for (query, words) in [
+    for (query, message) in [
         ("w=1&w=1", "option w: stands twice"),
         ("j=true&journal=false", "option journal: stands twice in the URI, before as j;"),
         ("wtimeout=5&wTimeoutMS=10", "before as wtimeout"),
@@ -160,7 +160,7 @@ fn options_stand_once_and_have_a_value() {
         ("proxyPassword=secret", "option proxyPassword: dyno has no proxies"),
     ] {
         let why = refused(&format!("mongodb://h/?{query}"));
-        assert!(why.contains(words) && !why.contains("secret"), "{query}: {why}");
+        assert!(why.contains(message) && !why.contains("secret"), "{query}: {why}");
     }
     assert!(refused("mongodb://a,b/?loadBalanced=true").contains("there are 2"));
     let read = |query: &str| MongoOptions::from_uri(&format!("mongodb://h/?{query}")).unwrap();

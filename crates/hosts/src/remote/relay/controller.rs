@@ -86,12 +86,12 @@ pub enum RelayError {
     #[error("no pipe")]
     NoPipe,
     /// The hub does not greet, or not as this end does.
-    #[error("the relay in pod {pod}: {words}")]
+    #[error("the relay in pod {pod}: {message}")]
     Lost {
         /// Pod.
         pod: String,
         /// kubectl's last words, or else why.
-        words: String,
+        message: String,
     },
     /// A signal came first.
     #[error("interrupted")]
@@ -304,7 +304,7 @@ impl ControllerEnd {
         }
         let text = bounded::end_of(&self.log, LOG_END_BYTES).unwrap_or_default();
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or(why);
-        RelayError::Lost { pod: self.pod.clone(), words: last.to_owned() }
+        RelayError::Lost { pod: self.pod.clone(), message: last.to_owned() }
     }
 
     fn listen(&self, mut output: ChildStdout, tell: &Sender<io::Result<()>>) {

@@ -363,8 +363,8 @@ fn what_cannot_be_done_is_said_and_the_worker_goes_on() {
     // Nothing listens on a port that was free a moment ago.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     controller.assign(&format!("target: redis://127.0.0.1:{port}\n"), 0, 1, 60_000);
-    let (unreachable, words) = controller.failed();
-    assert!(unreachable && words.contains(&port.to_string()), "{words}");
+    let (unreachable, message) = controller.failed();
+    assert!(unreachable && message.contains(&port.to_string()), "{message}");
     controller.say(&ToWorker::Bye);
     controller.over().unwrap();
 }

@@ -89,14 +89,14 @@ impl WorkerPool {
             self.end_party(worker, open, sums);
             self.say_all(&ToWorker::Stop);
         };
-        let lose = |worker: usize, words: &str, sums: &mut WorkerSums, open: &mut Vec<usize>| {
-            let ending = self.ending_of(worker, words);
+        let lose = |worker: usize, message: &str, sums: &mut WorkerSums, open: &mut Vec<usize>| {
+            let ending = self.ending_of(worker, message);
             held(&self.lost).push(ending);
             leave(worker, sums, open);
         };
         // A worker that hangs is killed: its group hands over the seconds that have waited for it, then says that it has ended.
-        let kill = |worker: usize, words: String, killed: &mut BTreeMap<usize, Instant>| {
-            held(&self.lost).push(words);
+        let kill = |worker: usize, message: String, killed: &mut BTreeMap<usize, Instant>| {
+            held(&self.lost).push(message);
             held(&self.members[worker].running).end(Instant::now());
             killed.insert(worker, Instant::now());
         };
@@ -172,8 +172,8 @@ impl WorkerPool {
                 Ok((worker, WorkerEvent::Lost(_))) if killed.contains_key(&worker) => {
                     leave(worker, &mut sums, &mut open);
                 }
-                Ok((worker, WorkerEvent::Lost(words))) => {
-                    lose(worker, &words, &mut sums, &mut open);
+                Ok((worker, WorkerEvent::Lost(message))) => {
+                    lose(worker, &message, &mut sums, &mut open);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
                 _ => {}

@@ -229,8 +229,8 @@ impl WorkerPool {
                 Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
                     return Err(self.failed(worker, unreachable, words));
                 }
-                Ok((worker, WorkerEvent::Lost(words))) => {
-                    return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
+                Ok((worker, WorkerEvent::Lost(message))) => {
+                    return Err(WorkerPoolError::Worker(self.ending_of(worker, &message)));
                 }
                 Ok(_) => {}
                 Err(_) if !left.is_zero() => {}
@@ -243,17 +243,17 @@ impl WorkerPool {
         Ok(answers)
     }
 
-    pub(super) fn failed(&self, worker: usize, unreachable: bool, words: String) -> WorkerPoolError {
-        let words = match self.members.len() {
-            1 => words,
-            _ => format!("{}: {words}", self.name(worker)),
+    pub(super) fn failed(&self, worker: usize, unreachable: bool, message: String) -> WorkerPoolError {
+        let message = match self.members.len() {
+            1 => message,
+            _ => format!("{}: {message}", self.name(worker)),
         };
-        tracing::error!(worker = worker + 1, unreachable, reason = words, "a worker has failed");
-        if unreachable { WorkerPoolError::Unreachable(words) } else { WorkerPoolError::Refused(words) }
+        tracing::error!(worker = worker + 1, unreachable, reason = message, "a worker has failed");
+        if unreachable { WorkerPoolError::Unreachable(message) } else { WorkerPoolError::Refused(message) }
     }
 
     /// Returns how a worker that is gone has ended.
-    pub(super) fn ending_of(&self, worker: usize, words: &str) -> String {
+    pub(super) fn ending_of(&self, worker: usize, message: &str) -> String {
         // The worker's pipe closes a moment before it can be waited for.
         let end = Instant::now() + Duration::from_millis(500);
         let member = &self.members[worker];
@@ -267,11 +267,11 @@ impl WorkerPool {
             let name = self.name(worker);
             let lost = match (&member.transport, ended) {
                 (Some(transport), ended) => {
-                    let ended = ended.as_deref().unwrap_or(words);
+                    let ended = ended.as_deref().unwrap_or(message);
                     format!("{name} was lost: {}", transport.lost(&member.log, Some(ended)))
                 }
-                (None, Some(status)) => format!("{name} was lost: {words} ({status})"),
-                (None, None) => format!("{name} was lost: {words}"),
+                (None, Some(status)) => format!("{name} was lost: {message} ({status})"),
+                (None, None) => format!("{name} was lost: {message}"),
             };
             tracing::error!(worker = worker + 1, reason = lost, "a worker was lost");
             return lost;
@@ -324,9 +324,9 @@ impl WorkerPool {
                     self.say_all(&ToWorker::Abort);
                     return Err(self.failed(worker, unreachable, words));
                 }
-                Ok((worker, WorkerEvent::Lost(words))) => {
+                Ok((worker, WorkerEvent::Lost(message))) => {
                     self.say_all(&ToWorker::Abort);
-                    return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
+                    return Err(WorkerPoolError::Worker(self.ending_of(worker, &message)));
                 }
                 _ if control.is_stopping() => {
                     self.say_all(&ToWorker::Abort);
@@ -371,8 +371,8 @@ impl LoadGenerator for WorkerPool {
         let stage = if phase == Stage::Load.name() { Stage::Load } else { Stage::Measure };
         let active = self.active(stage);
         if !self.begin(stage, &active, control)? {
-            let words = "interrupted while connecting".into();
-            return Err(RunError::Unreachable { outcome: Outcome::Aborted, words });
+            let message = "interrupted while connecting".into();
+            return Err(RunError::Unreachable { outcome: Outcome::Aborted, message });
         }
         let done = self.gather(&active, control, on_second)?;
         let there: Vec<&PhaseDone> = done.iter().flatten().collect();
@@ -380,11 +380,11 @@ impl LoadGenerator for WorkerPool {
             return Err(WorkerPoolError::Worker(self.lost_workers().join("; ")).into());
         };
         let mut errors: Vec<(Outcome, String)> = Vec::new();
-        for (name, words) in there.iter().flat_map(|done| &done.errors) {
+        for (name, message) in there.iter().flat_map(|done| &done.errors) {
             if let Some(outcome) = Outcome::from_name(name)
                 && errors.iter().all(|(known, _)| *known != outcome)
             {
-                errors.push((outcome, words.clone()));
+                errors.push((outcome, message.clone()));
             }
         }
         let finished = Finished {

@@ -20,13 +20,13 @@ pub enum WorkerPoolError {
 impl From<WorkerPoolError> for RunError {
     fn from(error: WorkerPoolError) -> Self {
         match error {
-            WorkerPoolError::Refused(words) => {
-                RunError::Refused(Refused::new(RefusalCode::BadValue, "workers", words))
+            WorkerPoolError::Refused(message) => {
+                RunError::Refused(Refused::new(RefusalCode::BadValue, "workers", message))
             }
-            WorkerPoolError::Unreachable(words) => {
-                RunError::Unreachable { outcome: Outcome::Unreachable, words }
+            WorkerPoolError::Unreachable(message) => {
+                RunError::Unreachable { outcome: Outcome::Unreachable, message }
             }
-            WorkerPoolError::Worker(words) => RunError::Io(std::io::Error::other(words)),
+            WorkerPoolError::Worker(message) => RunError::Io(std::io::Error::other(message)),
         }
     }
 }
@@ -37,18 +37,18 @@ const REASONS: usize = 3;
 /// Why workers were lost: each reason once, with the first worker that has it. A way that all of them use fails for all.
 pub(super) fn lost_in_words(lost: &[String]) -> Vec<String> {
     let mut reasons: Vec<(&str, &String, usize)> = Vec::new();
-    for words in lost {
+    for text in lost {
         // What comes before it is the worker's name.
-        let reason = words.split_once(": ").map_or(words.as_str(), |(_, reason)| reason);
+        let reason = text.split_once(": ").map_or(text.as_str(), |(_, reason)| reason);
         match reasons.iter_mut().find(|(known, ..)| *known == reason) {
             Some((_, _, count)) => *count += 1,
-            None => reasons.push((reason, words, 1)),
+            None => reasons.push((reason, text, 1)),
         }
     }
-    let shown = reasons.iter().take(REASONS).map(|(_, words, count)| match count - 1 {
-        0 => (*words).clone(),
-        1 => format!("{words} (another worker, too)"),
-        more => format!("{words} ({more} other workers, too)"),
+    let shown = reasons.iter().take(REASONS).map(|(_, text, count)| match count - 1 {
+        0 => (*text).clone(),
+        1 => format!("{text} (another worker, too)"),
+        more => format!("{text} ({more} other workers, too)"),
     });
     let mut shown: Vec<String> = shown.collect();
     let more: usize = reasons.iter().skip(REASONS).map(|(.., count)| count).sum();

@@ -371,7 +371,7 @@ fn a_worker_that_cannot_do_its_part_aborts_all() {
     rehearsal.says(1, FromWorker::Failed { unreachable: true, words: "no way".into() });
     let why = rehearsal.gather(&[0, 1]).unwrap_err();
     assert!(
-        matches!(&why, WorkerPoolError::Unreachable(words) if words == "worker 2 (process 8): no way"),
+        matches!(&why, WorkerPoolError::Unreachable(message) if message == "worker 2 (process 8): no way"),
         "{why}"
     );
     assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [[ToWorker::Abort], [ToWorker::Abort]]);

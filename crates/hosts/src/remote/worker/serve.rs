@@ -34,24 +34,24 @@ pub type ReadWork<'a> = &'a dyn Fn(&Experiment) -> Result<Box<dyn Work>, Refused
 /// Why a worker could not go on: told to the controller.
 struct WorkerFailure {
     unreachable: bool,
-    words: String,
+    text: String,
 }
 
 impl From<Refused> for WorkerFailure {
     fn from(refused: Refused) -> Self {
-        WorkerFailure { unreachable: false, words: refused.to_string() }
+        WorkerFailure { unreachable: false, text: refused.to_string() }
     }
 }
 
 impl From<TargetError> for WorkerFailure {
     fn from(error: TargetError) -> Self {
-        WorkerFailure { unreachable: matches!(error, TargetError::Unreachable(_)), words: error.to_string() }
+        WorkerFailure { unreachable: matches!(error, TargetError::Unreachable(_)), text: error.to_string() }
     }
 }
 
 impl From<RunError> for WorkerFailure {
     fn from(error: RunError) -> Self {
-        WorkerFailure { unreachable: matches!(error, RunError::Unreachable { .. }), words: error.to_string() }
+        WorkerFailure { unreachable: matches!(error, RunError::Unreachable { .. }), text: error.to_string() }
     }
 }
 
@@ -316,8 +316,8 @@ impl WorkerLoop<'_> {
                 _ => continue,
             };
             let answer = answer.unwrap_or_else(|t| {
-                tracing::error!(unreachable = t.unreachable, reason = t.words, "this worker cannot go on");
-                FromWorker::Failed { unreachable: t.unreachable, words: t.words }
+                tracing::error!(unreachable = t.unreachable, reason = t.text, "this worker cannot go on");
+                FromWorker::Failed { unreachable: t.unreachable, words: t.text }
             });
             say(&self.output, &answer)?;
         }
@@ -419,15 +419,15 @@ impl WorkerLoop<'_> {
         self.shared.leave();
         pipe.map_err(|error| WorkerFailure {
             unreachable: false,
-            words: format!("the pipe failed: {error}"),
+            text: format!("the pipe failed: {error}"),
         })?;
         let (applied, stopped) = applied?;
         let finished = applied.finished;
-        for (outcome, words) in &finished.errors {
+        for (outcome, message) in &finished.errors {
             tracing::warn!(
                 phase = stage.name(),
                 outcome = outcome.name(),
-                words,
+                message,
                 "the phase had errors: the first of a kind"
             );
         }
@@ -446,7 +446,7 @@ impl WorkerLoop<'_> {
         let rest = if stage == Stage::Measure { self.send_rest(assigned, stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
         Ok(PhaseDone {
-            errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
+            errors: finished.errors.into_iter().map(|(o, message)| (o.name().to_owned(), message)).collect(),
             epoch_ns: finished.epoch.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
             late_ns: control.begun_late_ns(),
             elapsed_ns: finished.elapsed_ns,
@@ -505,7 +505,7 @@ fn say(output: &Outbox, message: &FromWorker) -> io::Result<()> {
 }
 
 fn early() -> WorkerFailure {
-    WorkerFailure { unreachable: false, words: "a word that comes before the assignment".into() }
+    WorkerFailure { unreachable: false, text: "a word that comes before the assignment".into() }
 }
 
 /// A controller that does not want it any more ends this process.

@@ -57,8 +57,8 @@ struct StartedWorker {
     group: Option<(Arc<GroupEnd>, usize)>,
 }
 
-fn trouble(at: usize, words: String) -> WorkerPoolError {
-    WorkerPoolError::Worker(format!("worker {}: {words}", at + 1))
+fn trouble(at: usize, message: String) -> WorkerPoolError {
+    WorkerPoolError::Worker(format!("worker {}: {message}", at + 1))
 }
 
 fn records_of(at: usize, elsewhere: bool, clock: &Arc<Mutex<Offset>>) -> RemoteLogRecords {
@@ -89,7 +89,7 @@ pub(super) fn spawn(
         };
         return (first..).zip(specs).map(start).collect();
     }
-    let failed = |words: String| trouble(first, words);
+    let failed = |message: String| trouble(first, message);
     let Start::There { transport, program } = &specs[0].start else {
         return Err(failed("workers of this host are no group".into()));
     };

@@ -101,10 +101,10 @@ impl Server {
             log: &member.node.log_path(),
             lasting: self.lasting,
         };
-        member.command = launch.words();
+        member.command = launch.command_line();
         // The server's own file has its password; options of the file may hold others.
         let words =
-            dyno_types::shell::words(&member.command).unwrap_or_else(|_| vec![member.command.clone()]);
+            dyno_types::shell::split_words(&member.command).unwrap_or_else(|_| vec![member.command.clone()]);
         let command = dyno_types::shell::quoted(&mask_arguments(&words));
         let (child, noted) = launch.start(&self.machine, &mut self.journal).inspect_err(|error| {
             tracing::error!(server = member.node.name, command, %error, "a server could not be started");

@@ -69,16 +69,17 @@ impl Server {
             ServerFault::Narrow(bytes_per_s) => {
                 let devices = self.shape(&ports, Shape::Narrow(*bytes_per_s), noted)?;
                 let bucket = shaping::bucket_size(*bytes_per_s);
-                let mut words = format!(
+                let mut message = format!(
                     "token bucket filter (tc) of {bucket} bytes on {}: packets to and from port {of}",
                     devices.join(" and ")
                 );
                 if ports.everywhere {
                     let table = self.table(noted)?;
                     packet_filter::limit_rate(&self.machine, &table, &ports, (*bytes_per_s, bucket))?;
-                    words += &format!("; what comes from other hosts by nftables' limit, table inet {table}");
+                    message +=
+                        &format!("; what comes from other hosts by nftables' limit, table inet {table}");
                 }
-                Ok(words)
+                Ok(message)
             }
             ServerFault::Slow(ns) => {
                 let devices = self.shape(&ports, Shape::Slow(*ns), noted)?;

@@ -170,8 +170,9 @@ fn choose_protocol(survey: &PortSurvey, ports: &[u16]) -> Result<(Vec<u16>, Pair
     let votes = |protocol| survey.votes_of(protocol, ports);
     let (redis, mongodb) = (votes(PairedProtocol::Redis), votes(PairedProtocol::Mongodb));
     if redis.min(mongodb) * 20 >= redis.max(mongodb).max(VOTES) {
-        let words = "the ports of --port carry commands of Redis and of MongoDB: name those of one protocol";
-        return Err(SourceError::Unreadable(words.into()));
+        let message =
+            "the ports of --port carry commands of Redis and of MongoDB: name those of one protocol";
+        return Err(SourceError::Unreadable(message.into()));
     }
     // Commands of Redis that are lines are seen only where they are read.
     let protocol = if mongodb > redis { PairedProtocol::Mongodb } else { PairedProtocol::Redis };

@@ -116,7 +116,7 @@ fn damaged_dumps_are_refused() {
     other[7] = 0x7f;
     assert!(refused(&other).contains("length"), "{}", refused(&other));
     let of = Namespace::parse_name("a.b").unwrap();
-    for (text, words) in [
+    for (text, message) in [
         ("{\"a\": 1}\n{\"a\": ", "line 2"),
         ("[{\"a\": 1}]", "--jsonArray"),
         ("5\n", "line 1"),
@@ -124,7 +124,7 @@ fn damaged_dumps_are_refused() {
     ] {
         let mut new = NewRecording::new(1, |header| RecordingWriter::new(Vec::new(), header));
         let error = record_json_lines(&mut text.as_bytes(), &of, &mut new).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     assert_eq!(Namespace::parse_name("a.b.c").unwrap().collection, "b.c");
     assert!(Namespace::parse_name("ab").is_none() && Namespace::parse_name(".b").is_none());

@@ -216,10 +216,10 @@ impl<'a, 'b, W: Write> SortedCommands<'a, 'b, W> {
         self.last_ns = self.last_ns.max(at_ns);
         first.entry.at_ns = self.last_ns;
         let opener = first.uses.and_then(|cursor| self.links.find_opener(cursor));
-        let mut words = Arguments::default();
+        let mut arguments = Arguments::default();
         let limit = self.header.value_limit as usize;
-        words.push_limited(first.entry.arguments.word(0), limit);
-        words.push_limited(first.entry.arguments.word(1), limit);
+        arguments.push_limited(first.entry.arguments.word(0), limit);
+        arguments.push_limited(first.entry.arguments.word(1), limit);
         let mut body = first.entry.arguments.word(2).to_vec();
         if let Some(opener) = opener {
             // The end of the document is written anew.
@@ -227,10 +227,10 @@ impl<'a, 'b, W: Write> SortedCommands<'a, 'b, W> {
             put_opener(&mut body, opener);
             bson::close(&mut body, 0);
         }
-        words.push_limited(&body, limit);
+        arguments.push_limited(&body, limit);
         // Looked for in the whole body: of a long one nothing is kept.
         let is_secret = of_command(RecordedProtocol::Mongodb, &first.entry.arguments) != Credentials::None;
-        first.entry.arguments = words;
+        first.entry.arguments = arguments;
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => self.writer.insert(self.new.begin(&self.header)?),

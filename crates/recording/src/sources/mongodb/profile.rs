@@ -42,8 +42,8 @@ fn read_bson(
         }
         Some(Ok(length)) if length as u64 <= BSON_BYTES => length as u64,
         Some(_) => {
-            let words = "it is a damaged file of BSON: a document has no length that is possible";
-            return Err(SourceError::Unreadable(words.into()));
+            let message = "it is a damaged file of BSON: a document has no length that is possible";
+            return Err(SourceError::Unreadable(message.into()));
         }
     };
     Read::take(&mut *input, length - 4).read_to_end(document)?;

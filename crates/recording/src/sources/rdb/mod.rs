@@ -58,8 +58,8 @@ pub fn record_rdb<W: Write>(
     let version = bytes.value.get(5..9).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     let version: u16 = version.filter(|_| is_rdb(&bytes.value)).ok_or_else(|| damaged("another begin"))?;
     if version == 0 || version > VERSION {
-        let words = format!("it is a snapshot of version {version}: versions 1 to {VERSION} can be read");
-        return Err(SourceError::Unreadable(words));
+        let message = format!("it is a snapshot of version {version}: versions 1 to {VERSION} can be read");
+        return Err(SourceError::Unreadable(message));
     }
     let header = header();
     let mut restored =
@@ -174,7 +174,7 @@ impl<W: Write> Restored<W> {
             (Some(at_ms), Some(made_ms)) => at_ms - made_ms,
             (Some(at_ms), None) => at_ms,
         };
-        let mut words = Arguments::from_words([
+        let mut arguments = Arguments::from_words([
             b"RESTORE".as_slice(),
             key,
             ttl_ms.to_string().as_bytes(),
@@ -182,13 +182,13 @@ impl<W: Write> Restored<W> {
             b"REPLACE",
         ]);
         if facts.expires_ms.is_some() && made_ms.is_none() {
-            words.push_word(b"ABSTTL");
+            arguments.push_word(b"ABSTTL");
         }
         if let Some((name, number)) = facts.eviction {
-            words.push_word(name.as_bytes());
-            words.push_word(number.to_string().as_bytes());
+            arguments.push_word(name.as_bytes());
+            arguments.push_word(number.to_string().as_bytes());
         }
-        self.push_words(connection, words)
+        self.push_words(connection, arguments)
     }
 }
 

@@ -45,7 +45,7 @@ fn keys_become_commands_that_restore_them() {
         &[1, 1, b'd', 2, 1, b'x', 1, b'y'],
     ]);
     let (lines, totals) = lines(&file);
-    let begins = |number: usize, words: &str| assert!(lines[number].starts_with(words), "{lines:?}");
+    let begins = |number: usize, message: &str| assert!(lines[number].starts_with(message), "{lines:?}");
     assert_eq!(
         (lines[0].as_str(), lines[2].as_str(), lines[4].as_str()),
         ("0 SELECT 0", "1 SELECT 0", "2 SELECT 3")

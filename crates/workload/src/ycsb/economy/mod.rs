@@ -105,12 +105,12 @@ impl EconomyWorkload {
 
     /// Two different accounts.
     fn pair(&self, run: &EconomyRun, draw: &Draw, newest: u64) -> (u64, u64) {
-        let mut words = Stream::from_bits(draw.seed);
+        let mut stream = Stream::from_bits(draw.seed);
         let place = || run.mix.others_before(draw.index);
-        let first = run.chooser.choose_key(&mut words, place, newest);
+        let first = run.chooser.choose_key(&mut stream, place, newest);
         let oldest = self.config.core.insert_start;
         for _ in 0..REDRAWS.min(100) {
-            let second = run.chooser.choose_key(&mut words, place, newest);
+            let second = run.chooser.choose_key(&mut stream, place, newest);
             if second != first {
                 return (first, second);
             }
@@ -190,8 +190,8 @@ impl Workload for EconomyWorkload {
             }
             Some(Operation::Scan) => {
                 let choices = u64::from(core.max_scan - core.min_scan) + 1;
-                let words = &mut Stream::new(draw.seed, 0, Purpose::Choice);
-                let limit = core.min_scan + words.next_below(choices) as u32;
+                let stream = &mut Stream::new(draw.seed, 0, Purpose::Choice);
+                let limit = core.min_scan + stream.next_below(choices) as u32;
                 Request { verb: Verb::Scan, metric: run.scan, limit, ..request }
             }
             Some(Operation::Update | Operation::ReadModifyWrite) => {

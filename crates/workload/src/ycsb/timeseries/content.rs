@@ -119,17 +119,17 @@ impl TimeSeriesContent {
         if self.config.data_integrity {
             return push_signed(self.checksum(request.key), out);
         }
-        let mut words = Stream::new(request.seed, 0, Purpose::Value);
+        let mut stream = Stream::new(request.seed, 0, Purpose::Value);
         let float = match self.config.numbers {
             NumberKind::Floats => true,
             NumberKind::Integers => false,
-            NumberKind::Mixed => words.next_u64() & 1 == 0,
+            NumberKind::Mixed => stream.next_u64() & 1 == 0,
         };
         if float {
             // Writing to a vector cannot fail.
-            let _ = write!(out, "{}", words.next_unit() * 100_000.0);
+            let _ = write!(out, "{}", stream.next_unit() * 100_000.0);
         } else {
-            push_signed(i64::from(words.next_u64() as i32), out);
+            push_signed(i64::from(stream.next_u64() as i32), out);
         }
     }
 

@@ -71,14 +71,14 @@ impl TimeSeriesWorkload {
     /// A point that the load has written.
     fn existing(&self, run: &TimeSeriesRun, draw: &Draw) -> u64 {
         let space = &self.content.space;
-        let mut words = Stream::from_bits(draw.seed);
+        let mut stream = Stream::from_bits(draw.seed);
         let key = run.chooser.choose_key(
-            &mut words,
+            &mut stream,
             || run.mix.others_before(draw.index),
             self.content.config.keys - 1,
         );
-        let combination = words.next_below(space.combinations());
-        let offset = words.next_below(space.offsets(key));
+        let combination = stream.next_below(space.combinations());
+        let offset = stream.next_below(space.offsets(key));
         space.code(key, combination, offset)
     }
 }
@@ -125,9 +125,9 @@ impl Workload for TimeSeriesWorkload {
             Operation::Scan => {
                 let config = &self.content.config;
                 let choices = u64::from(config.max_scan - config.min_scan) + 1;
-                let mut words = Stream::new(draw.seed, 0, Purpose::Choice);
+                let mut stream = Stream::new(draw.seed, 0, Purpose::Choice);
                 request.verb = Verb::Scan;
-                request.limit = config.min_scan + words.next_below(choices) as u32;
+                request.limit = config.min_scan + stream.next_below(choices) as u32;
                 request.fields = Fields::Named;
             }
             _ => request.fields = Fields::Named,

@@ -169,7 +169,7 @@ fn hear_frame(
     output: &mut dyn Read,
     heard: &mut [HeardWorker],
 ) -> Result<Option<(usize, WorkerEvent)>, FrameError> {
-    let malformed = |words: String| Err(FrameError::Malformed(words));
+    let malformed = |message: String| Err(FrameError::Malformed(message));
     match read_body(output)? {
         Body::Own(bytes) => match unpack::<FromGroup>(bytes)? {
             Packed::Second(sum) => Ok(Some((0, WorkerEvent::Second(sum)))),
