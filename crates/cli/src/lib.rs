@@ -33,7 +33,7 @@ mod version;
 mod worker;
 
 use dyno_compat_bexhoma::front as bexhoma;
-use dyno_compat_pocdriver::front::{CALLER, pocdriver};
+use dyno_compat_pocdriver::front::{FRONT_END, pocdriver};
 use dyno_compat_pocdriver::plan::forms::normal;
 use dyno_compat_redis_tools::front as redis_tools;
 use dyno_compat_sysbench_mongodb::front::sysbench_mongodb;
@@ -59,7 +59,7 @@ pub fn completions_of(shell: &str) -> Option<String> {
 /// The program.
 pub fn main() -> ExitCode {
     set_program(Program {
-        read_work: |spec| dyno_worker::read_work(spec, CALLER),
+        read_work: |spec| dyno_worker::read_work(spec, FRONT_END),
         continues: dyno_compat_wsf::folder::continues,
         price: dyno_compat_bexhoma::catalogue::price,
         list: |folder| list::list(folder, false),

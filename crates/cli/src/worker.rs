@@ -1,6 +1,6 @@
 //! `dyno worker --stdio`, `dyno host --stdio`, `dyno pod` and `dyno relay --stdio`: the other ends of an experiment's pipes.
 
-use dyno_compat_pocdriver::front::CALLER;
+use dyno_compat_pocdriver::front::FRONT_END;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
 use dyno_worker::WorkerError;
@@ -17,7 +17,7 @@ fn ended(result: Result<(), WorkerError>) -> Result<Exit, Failure> {
 
 /// `dyno worker`.
 pub fn worker(args: &WorkerArgs) -> Result<Exit, Failure> {
-    ended(dyno_worker::worker(args, CALLER))
+    ended(dyno_worker::worker(args, FRONT_END))
 }
 
 /// `dyno host`.

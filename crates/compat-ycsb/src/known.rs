@@ -1,7 +1,7 @@
 //! Every property that something reads: one table for help texts and for the note about unknown properties.
 
 use crate::bindings;
-use crate::property::Known;
+use crate::property::DescribedProperty;
 use dyno_config::client;
 use dyno_workload::ycsb::{Scope, known_properties};
 
@@ -9,8 +9,8 @@ use dyno_workload::ycsb::{Scope, known_properties};
 const FOREIGN: [&str; 1] = ["htrace."];
 
 /// All properties: the client's, the workloads', ours, and those of each binding.
-pub fn all() -> Vec<Known> {
-    let workloads = known_properties().iter().map(|p| Known {
+pub fn all() -> Vec<DescribedProperty> {
+    let workloads = known_properties().iter().map(|p| DescribedProperty {
         group: match p.scope {
             Scope::Client if p.name.starts_with("basicdb.") => "basic",
             Scope::Client => "client",
@@ -24,7 +24,7 @@ pub fn all() -> Vec<Known> {
         default: p.default,
         doc: p.doc.into(),
     });
-    let client = client::PROPERTIES.iter().map(|p| Known {
+    let client = client::PROPERTIES.iter().map(|p| DescribedProperty {
         group: "dyno",
         name: p.name.into(),
         default: p.default,

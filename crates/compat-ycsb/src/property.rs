@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// A property as help describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct DescribedProperty {
     /// Reader of the property: `client`, `core`, `dyno`, `occupancy`, `timeseries`, `closedeconomy`, or the name of a binding.
     pub group: &'static str,
     /// Name, case-sensitive.

@@ -2,7 +2,7 @@
 
 use crate::protocol::{MemcachedFacts, MemcachedOptions};
 use crate::stats;
-use dyno_db::monitor_connection::{AskedSource, PATIENCE_NS, poll_endpoint};
+use dyno_db::monitor_connection::{PATIENCE_NS, PolledSource, poll_endpoint};
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_engine::net::TlsConfig;
@@ -50,5 +50,5 @@ pub(super) fn source(
     };
     let ask = poll_endpoint(endpoint, tls, Box::new(greet), Box::new(question));
     let read = |text: &String, into: &mut Sample| stats::read(text, into);
-    Box::new(AskedSource::new(name, "stats", ask, read))
+    Box::new(PolledSource::new(name, "stats", ask, read))
 }

@@ -5,7 +5,7 @@ use crate::protocol::{
     Deployment, MongoDriver, MongoOptions, describe_error, is_ok, put_command, take_document,
 };
 use crate::server_status;
-use dyno_db::monitor_connection::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
+use dyno_db::monitor_connection::{PATIENCE_NS, PolledSource, StatsQuery, poll_endpoint};
 use dyno_db::probe::{NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::{Sample, Source};
@@ -28,13 +28,17 @@ pub(super) fn official_source(name: &str, admin: MongoAdmin) -> Box<dyn Source> 
     source_of(name, official_status(admin))
 }
 
-fn source_of(name: &str, ask: Ask<Vec<u8>>) -> Box<dyn Source> {
+fn source_of(name: &str, ask: StatsQuery<Vec<u8>>) -> Box<dyn Source> {
     let read = |document: &Vec<u8>, into: &mut Sample| server_status::read(document, into);
-    Box::new(AskedSource::new(name, "serverStatus", ask, read))
+    Box::new(PolledSource::new(name, "serverStatus", ask, read))
 }
 
 /// Asks one MongoDB server for `serverStatus`.
-fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<Vec<u8>> {
+fn status(
+    options: &Arc<MongoOptions>,
+    tls: Option<Arc<TlsConfig>>,
+    endpoint: &Endpoint,
+) -> StatsQuery<Vec<u8>> {
     let (options, deployment) = (options.clone(), Deployment::single_server(endpoint.clone()));
     let own = options.clone();
     let greet = move |line: &mut ProbeConnection| {
@@ -82,6 +86,6 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
 }
 
 /// Asks by the official driver.
-fn official_status(admin: MongoAdmin) -> Ask<Vec<u8>> {
+fn official_status(admin: MongoAdmin) -> StatsQuery<Vec<u8>> {
     Box::new(move || Ok(admin.run_on("admin", &|out| bson::put_int32(out, "serverStatus", 1))?))
 }

@@ -4,7 +4,7 @@ use crate::info;
 use crate::protocol::resp::{self, RespReply};
 use crate::protocol::{ClusterTopology, ReadFrom, RedisFacts, RedisOptions};
 use crate::target::OpenRedis;
-use dyno_db::monitor_connection::{Ask, AskedSource, PATIENCE_NS, poll_endpoint};
+use dyno_db::monitor_connection::{PATIENCE_NS, PolledSource, StatsQuery, poll_endpoint};
 use dyno_db::probe::FactsStep;
 use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_db::target::WATCHED;
@@ -22,7 +22,7 @@ impl OpenRedis {
         for endpoint in self.serving() {
             let ask = ask_info(&self.options, self.tls.clone(), endpoint);
             let read = |text: &String, into: &mut Sample| info::read(text, into);
-            sources.push(Box::new(AskedSource::new(&name(Some(endpoint)), "INFO", ask, read)));
+            sources.push(Box::new(PolledSource::new(&name(Some(endpoint)), "INFO", ask, read)));
         }
         // Every node has its own: what is asked of all of them is summed.
         let all = self.topology.known_endpoints();
@@ -38,7 +38,11 @@ impl OpenRedis {
 }
 
 /// Asks one server for `INFO all`.
-fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<String> {
+fn ask_info(
+    options: &Arc<RedisOptions>,
+    tls: Option<Arc<TlsConfig>>,
+    endpoint: &Endpoint,
+) -> StatsQuery<String> {
     // It is this one that is asked: slots and copies are nothing to it.
     let options = RedisOptions { cluster: false, reads: ReadFrom::Primary, ..options.as_ref().clone() };
     let single = ClusterTopology::single_node(endpoint.clone());

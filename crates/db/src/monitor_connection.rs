@@ -2,7 +2,7 @@
 
 use crate::probe::{ProbeConnection, ProbeFailure, Unreached};
 use dyno_engine::net::TlsConfig;
-use dyno_monitor::{AskError, Sample, SampleError, Source};
+use dyno_monitor::{QueryError, Sample, SampleError, Source};
 use dyno_types::Endpoint;
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use std::sync::Arc;
 pub const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Brings one answer, or the error of the one that asks.
-pub type Ask<T> = Box<dyn FnMut() -> Result<T, AskError> + Send>;
+pub type StatsQuery<T> = Box<dyn FnMut() -> Result<T, QueryError> + Send>;
 
 /// A source that asks a database for its figures and reads the answer.
-pub struct AskedSource<T> {
+pub struct PolledSource<T> {
     name: String,
     /// The question as people know it, for errors.
     question: &'static str,
-    ask: Ask<T>,
+    ask: StatsQuery<T>,
     read: fn(&T, &mut Sample),
 }
 
-impl<T> AskedSource<T> {
+impl<T> PolledSource<T> {
     /// `read` adds what an answer of `ask` says.
-    pub fn new(name: &str, question: &'static str, ask: Ask<T>, read: fn(&T, &mut Sample)) -> Self {
-        AskedSource { name: name.to_owned(), question, ask, read }
+    pub fn new(name: &str, question: &'static str, ask: StatsQuery<T>, read: fn(&T, &mut Sample)) -> Self {
+        PolledSource { name: name.to_owned(), question, ask, read }
     }
 }
 
-impl<T> Source for AskedSource<T> {
+impl<T> Source for PolledSource<T> {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
-        (self.read)(&(self.ask)().map_err(SampleError::Ask)?, into);
+        (self.read)(&(self.ask)().map_err(SampleError::Query)?, into);
         if into.is_empty() { Err(SampleError::NothingKnown(self.question)) } else { Ok(()) }
     }
 
@@ -82,7 +82,7 @@ pub fn poll_endpoint<T: 'static>(
     tls: Option<Arc<TlsConfig>>,
     greet: LineTalk<()>,
     question: LineTalk<T>,
-) -> Ask<T> {
+) -> StatsQuery<T> {
     let mut connected = Connected { endpoint: endpoint.clone(), tls, connection: None, greet, question };
     Box::new(move || Ok(connected.ask()?))
 }

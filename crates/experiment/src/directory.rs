@@ -326,7 +326,7 @@ impl Directory {
             figure(run.throughput),
             figure(run.offered),
             quoted(&run.dir),
-            quoted(&run.words),
+            quoted(&run.cause),
         )
     }
 

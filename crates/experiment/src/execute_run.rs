@@ -44,7 +44,7 @@ impl ExperimentRun<'_> {
             unreachable: false,
             out_of_reach: false,
             not_started: false,
-            words: String::new(),
+            cause: String::new(),
             trust: String::new(),
             throughput: None,
             offered: None,
@@ -76,7 +76,7 @@ impl ExperimentRun<'_> {
                 let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
                 record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
                 record.trust = summary.verdict.trust.name().into();
-                record.words = summary.verdict.worst_reason().map_or(String::new(), |r| r.text.clone());
+                record.cause = summary.verdict.worst_reason().map_or(String::new(), |r| r.text.clone());
                 if summary.status == Status::Interrupted {
                     record.status = RunStatus::Interrupted;
                 }
@@ -99,7 +99,7 @@ impl ExperimentRun<'_> {
     /// The record of a run that failed; one that failed because it was to end is interrupted.
     fn failed(&self, record: RunRecord, message: String) -> RunRecord {
         let status = if self.control.is_stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
-        RunRecord { status, passed: false, words: without_numbers(&message).into_owned(), ..record }
+        RunRecord { status, passed: false, cause: without_numbers(&message).into_owned(), ..record }
     }
 
     fn attempt(

@@ -124,7 +124,7 @@ impl Drop for PhaseEndGuard<'_> {
 }
 
 /// Runs the phase with its faults beside it.
-pub(super) fn beside<T>(
+pub(super) fn run_with_faults<T>(
     run: &ExperimentRun<'_>,
     spec: &Experiment,
     reach: FaultReach<'_>,

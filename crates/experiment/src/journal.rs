@@ -58,7 +58,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
     /// Why it failed, or what speaks against it.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub cause: String,
     /// `valid`, `suspect` or `invalid`; empty if it has no summary.
     pub trust: String,
     /// Successful operations per second in the window, by the experiment's estimator; `None` if nothing was measured.

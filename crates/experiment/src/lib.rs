@@ -256,7 +256,7 @@ fn run(
     };
     let (record, summary) = one.make(shared, watcher);
     if record.status == RunStatus::Failed {
-        tracing::error!(reason = record.words, "the run has failed");
+        tracing::error!(reason = record.cause, "the run has failed");
     }
     // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
     let _ = log::end_run(&one.dir.with_extension("server"));

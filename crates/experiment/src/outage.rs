@@ -53,7 +53,7 @@ impl Outage {
         if again {
             let spent = self.since.map_or(Duration::ZERO, |since| since.elapsed());
             let left_s = self.limit.saturating_sub(spent).as_secs();
-            tracing::warn!(target: NOTICE, "{}; tries again for {left_s} s (outage)", record.words);
+            tracing::warn!(target: NOTICE, "{}; tries again for {left_s} s (outage)", record.cause);
         }
         again
     }

@@ -65,15 +65,15 @@ pub fn leave(
     let (record, summary) = one.concluded(stand(&one, load, watcher).map(|summary| (summary, None)));
     let failed = record.status != RunStatus::Complete;
     // A load alone has nothing that a verdict could be about.
-    let words = if failed { record.words.clone() } else { String::new() };
-    let record = RunRecord { words, trust: String::new(), ..record };
+    let cause = if failed { record.cause.clone() } else { String::new() };
+    let record = RunRecord { cause, trust: String::new(), ..record };
     // Data of a volume need no load, and so there is no run.
     if load && (failed || summary.is_some()) {
         directory.note(Entry::Ended(record.clone()))?;
         watcher.run_ended(cell, &record, summary.as_ref());
     }
     if failed && !load {
-        return Err(DirectoryError::Refused(record.words));
+        return Err(DirectoryError::Refused(record.cause));
     }
     let status = if failed { "interrupted" } else { "standing" };
     directory.note(Entry::End { status: status.into() })?;

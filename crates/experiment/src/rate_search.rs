@@ -215,7 +215,7 @@ pub(crate) mod tests {
             unreachable: false,
             out_of_reach: false,
             not_started: false,
-            words: String::new(),
+            cause: String::new(),
             trust: "valid".into(),
             throughput: Some(throughput),
             offered: Some(value),

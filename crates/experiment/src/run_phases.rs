@@ -170,7 +170,7 @@ impl ExperimentRun<'_> {
         if !spec.faults.is_empty() {
             session.expect_faults();
         }
-        let (ended, done) = faults::beside(self, spec, reach, &clock, || {
+        let (ended, done) = faults::run_with_faults(self, spec, reach, &clock, || {
             session.run_workers("measure", &[job], &mut watched)
         })?;
         traces.end(session);

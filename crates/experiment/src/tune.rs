@@ -239,7 +239,7 @@ mod tests {
                 unreachable: false,
                 out_of_reach: false,
                 not_started: false,
-                words: String::new(),
+                cause: String::new(),
                 trust: "valid".into(),
                 throughput: None,
                 offered: None,

@@ -27,4 +27,4 @@ pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};
 pub use queues::Queues;
 pub use roots::{Roots, read};
-pub use sample::{AskError, Reading, Sample, SampleError, SeriesKind, Source};
+pub use sample::{QueryError, Reading, Sample, SampleError, SeriesKind, Source};

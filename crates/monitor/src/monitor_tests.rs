@@ -34,7 +34,7 @@ impl Source for Fake {
     fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
         std::thread::sleep(self.pause);
         if self.fails.load(Ordering::SeqCst) {
-            return Err(SampleError::Ask("out of order".into()));
+            return Err(SampleError::Query("out of order".into()));
         }
         into.add_gauge("x", 1.0);
         Ok(())

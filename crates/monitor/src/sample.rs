@@ -79,7 +79,7 @@ impl Sample {
 }
 
 /// Whatever keeps a database from answering.
-pub type AskError = Box<dyn std::error::Error + Send + Sync>;
+pub type QueryError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A source has nothing to say now.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ pub enum SampleError {
     Unreadable(PathBuf),
     /// A database cannot be asked, or gives no answer.
     #[error(transparent)]
-    Ask(AskError),
+    Query(QueryError),
     /// A database's answer to this question has no known figure.
     #[error("{0} says nothing that is known")]
     NothingKnown(&'static str),

@@ -33,7 +33,8 @@ pub struct EndedRun {
     /// `complete`, `failed` or `interrupted`.
     pub status: String,
     /// Why it failed, or what speaks against it.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
     /// `valid`, `suspect` or `invalid`; empty if it has no summary.
     pub trust: String,
     /// Successful operations per second in the window, by the experiment's estimator.

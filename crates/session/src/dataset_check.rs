@@ -1,7 +1,7 @@
 //! Check of the records that are there against those that a run would load: a load is skipped only for records of
 //! the same shape.
 
-use crate::existing_records::{are_records_present, count_range, found};
+use crate::existing_records::{are_records_present, count_found, count_range};
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
@@ -294,7 +294,7 @@ pub fn present_as(
         let content = CoreContent::new(&other)
             .map_err(|bad| Refused::new(RefusalCode::BadValue, &bad.key, bad.to_string()))?;
         let content: Arc<dyn Content> = Arc::new(content);
-        if found(opened, &content, (first, count), samples, control)?.there < samples {
+        if count_found(opened, &content, (first, count), samples, control)?.there < samples {
             return Ok(false);
         }
         let form = |hashed: bool| if hashed { "hashed" } else { "ordered" };
@@ -306,7 +306,7 @@ pub fn present_as(
     }
     let looking = Arc::new(ExistingRecordsCheck { inner: workload.content(), seen: Mutex::default() });
     let content: Arc<dyn Content> = looking.clone();
-    found(opened, &content, (first, count), samples, control)?;
+    count_found(opened, &content, (first, count), samples, control)?;
     let stored = looking.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let wanted = RecordShape::wanted(workload.content().as_ref());
     if stored.fields.is_empty() || wanted.holds(&stored) {

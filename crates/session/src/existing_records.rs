@@ -62,7 +62,7 @@ pub(crate) struct FoundKeys {
 }
 
 /// Counts how many of `samples` keys, spread evenly over the `count` from `first` on, are there.
-pub(crate) fn found(
+pub(crate) fn count_found(
     opened: &dyn OpenTarget,
     content: &Arc<dyn Content>,
     (first, count): (u64, u64),
@@ -70,7 +70,7 @@ pub(crate) fn found(
     control: &Arc<Control>,
 ) -> Result<FoundKeys, RunError> {
     let mut found = FoundKeys::default();
-    asked(opened, job(Verb::Read, content, (first, count), samples, 1), control, &mut |ended| {
+    run_before_phases(opened, job(Verb::Read, content, (first, count), samples, 1), control, &mut |ended| {
         // A record whose values are not the expected ones is there, too.
         found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
         found.missing += ended[Outcome::NotFound as usize];
@@ -81,7 +81,7 @@ pub(crate) fn found(
 
 /// Carries out a job before the first phase; `hear` gets the outcomes of each second. An error where the server stays silent, or
 /// `control` ends it.
-fn asked(
+fn run_before_phases(
     opened: &dyn OpenTarget,
     job: Job,
     control: &Arc<Control>,
@@ -143,7 +143,7 @@ pub fn are_records_present(
 ) -> Result<bool, RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
     let samples = looked_for(count);
-    Ok(found(opened, &workload.content(), (first, count), samples, control)?.there == samples)
+    Ok(count_found(opened, &workload.content(), (first, count), samples, control)?.there == samples)
 }
 
 /// Run-phase inserts of earlier runs of one client.
@@ -167,7 +167,7 @@ pub fn find_inserted(
     let key = |rank: u64| config.record_count + rank * stride + config.client_id;
     // Keys of this client, from the one of this rank on.
     let count = |rank: u64, ranks: u64| {
-        let found = found(opened, content, (key(rank), (ranks - 1) * stride + 1), ranks, control)?;
+        let found = count_found(opened, content, (key(rank), (ranks - 1) * stride + 1), ranks, control)?;
         let failed = ranks.saturating_sub(found.there + found.missing);
         match failed {
             0 => Ok(found.there),
@@ -259,7 +259,7 @@ pub(crate) fn count_range(
     }
     let job = job(Verb::Read, content, (first, (keys - 1) * stride + 1), keys, keys.min(USERS) as usize);
     let mut there = 0;
-    asked(opened, job, control, &mut |ended| {
+    run_before_phases(opened, job, control, &mut |ended| {
         there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];
     })?;
     Ok(there)
@@ -278,7 +278,12 @@ pub(crate) fn remove_range(
         return Ok(());
     }
     let range = (first, (keys - 1) * stride + 1);
-    asked(opened, job(Verb::Delete, content, range, keys, keys.min(USERS) as usize), control, &mut |_| {})
+    run_before_phases(
+        opened,
+        job(Verb::Delete, content, range, keys, keys.min(USERS) as usize),
+        control,
+        &mut |_| {},
+    )
 }
 
 /// Deletes the records that `workload` expects, if any of them is there: what is loaded then is not mixed with what was.
@@ -289,7 +294,7 @@ pub fn remove_records(
 ) -> Result<(), RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(()) };
     let content = workload.content();
-    if found(opened, &content, (first, count), count.min(100), control)?.there > 0 {
+    if count_found(opened, &content, (first, count), count.min(100), control)?.there > 0 {
         remove_range(opened, &content, first, 1, count, control)?;
     }
     Ok(())

@@ -152,8 +152,8 @@ impl GroupController {
         let mut answers = Vec::new();
         while answers.len() < count {
             let Some((worker, word)) = self.hear() else { continue };
-            if let FromWorker::Failed { words, .. } = &word {
-                panic!("worker {worker}: {words}");
+            if let FromWorker::Failed { cause, .. } = &word {
+                panic!("worker {worker}: {cause}");
             }
             answers.extend(is(word).map(|answer| (worker, answer)));
         }

@@ -137,7 +137,7 @@ fn experiment(path: &Path, side: &mut ComparedSide) -> Result<(), Failure> {
     let place = |run: &EndedRun| run.point.split_once('=').and_then(|(_, value)| value.parse::<f64>().ok());
     for failed in experiment.runs.iter().filter(|run| run.status == "failed") {
         let place = path.join(&failed.dir);
-        side.warnings.push(format!("{} is left out: it failed: {}", place.display(), failed.words));
+        side.warnings.push(format!("{} is left out: it failed: {}", place.display(), failed.message));
     }
     runs.sort_by(|a, b| {
         let searched = place(a).unwrap_or(0.0).total_cmp(&place(b).unwrap_or(0.0));

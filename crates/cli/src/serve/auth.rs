@@ -82,18 +82,21 @@ impl AuthRules {
     pub fn check(&self, request: &Request) -> Option<Response> {
         let name = request.field("host").and_then(parse_host);
         if !name.is_some_and(|name| self.known(name)) {
-            return Some(Response::words(421, "this is not a name of this server (see `dyno serve --name`)"));
+            return Some(Response::plain_text(
+                421,
+                "this is not a name of this server (see `dyno serve --name`)",
+            ));
         }
         // Another site's page may link here, but not embed or ask.
         let site = request.field("sec-fetch-site").unwrap_or("none");
         let navigates = request.field("sec-fetch-mode") == Some("navigate") && request.method == "GET";
         if !matches!(site, "none" | "same-origin") && !navigates {
-            return Some(Response::words(403, "asked for by another site"));
+            return Some(Response::plain_text(403, "asked for by another site"));
         }
         match request.method.as_str() {
             "GET" | "HEAD" => self.read(request),
             "POST" => self.write(request),
-            _ => Some(Response::words(405, "only GET and POST")),
+            _ => Some(Response::plain_text(405, "only GET and POST")),
         }
     }
 
@@ -108,12 +111,15 @@ impl AuthRules {
             response.fields.push(("Set-Cookie", cookie));
             return Some(response);
         }
-        Some(Response::words(401, "this server wants its token: open it as http://HOST:PORT/?token=TOKEN"))
+        Some(Response::plain_text(
+            401,
+            "this server wants its token: open it as http://HOST:PORT/?token=TOKEN",
+        ))
     }
 
     fn write(&self, request: &Request) -> Option<Response> {
         if self.secrets.is_none() {
-            return Some(Response::words(
+            return Some(Response::plain_text(
                 403,
                 "read-only: `dyno serve --allow-write` or --token-file allows changes",
             ));
@@ -126,7 +132,7 @@ impl AuthRules {
         if program || same && (self.cookie(request) || self.bearer(request)) {
             return None;
         }
-        Some(Response::words(403, "changes take the token, and must come from this server's own page"))
+        Some(Response::plain_text(403, "changes take the token, and must come from this server's own page"))
     }
 }
 

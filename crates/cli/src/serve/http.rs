@@ -77,13 +77,13 @@ impl Response {
     }
 
     /// Plain words.
-    pub fn words(status: u16, words: &str) -> Self {
-        Response::new(status, "text/plain; charset=utf-8", format!("{words}\n"))
+    pub fn plain_text(status: u16, text: &str) -> Self {
+        Response::new(status, "text/plain; charset=utf-8", format!("{text}\n"))
     }
 
     /// Somewhere else on this server.
     pub fn see(place: &str) -> Self {
-        let mut response = Response::words(303, "see there");
+        let mut response = Response::plain_text(303, "see there");
         response.fields.push(("Location", place.to_owned()));
         response
     }
@@ -166,7 +166,7 @@ pub fn serve(stream: &TcpStream, answer: &Arc<RequestHandler>) -> io::Result<()>
     let (head_only, response) = match request(stream)? {
         Ok(request) => {
             let made = catch_unwind(AssertUnwindSafe(|| answer(&request)));
-            let failed = |_| Response::words(500, "this page could not be made");
+            let failed = |_| Response::plain_text(500, "this page could not be made");
             (request.method == "HEAD", made.unwrap_or_else(failed))
         }
         Err(Some(refused)) => (false, refused),
@@ -212,7 +212,7 @@ fn send(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Resu
 type RequestResult = Result<Request, Option<Response>>;
 
 fn refused(status: u16, message: &str) -> RequestResult {
-    Err(Some(Response::words(status, message)))
+    Err(Some(Response::plain_text(status, message)))
 }
 
 fn request(stream: &TcpStream) -> io::Result<RequestResult> {
@@ -357,7 +357,8 @@ mod tests {
         let answer = |request: &Request| match request.path.as_str() {
             "/panic" => panic!("as it was asked"),
             _ => {
-                let mut response = Response::words(200, &format!("{:?} {:?}", request.query, request.body));
+                let mut response =
+                    Response::plain_text(200, &format!("{:?} {:?}", request.query, request.body));
                 response.fields.push(("X-Test", "a\r\nX-Evil: b".into()));
                 response
             }

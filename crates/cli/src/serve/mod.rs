@@ -393,8 +393,8 @@ impl Site {
         let told = follow::tail(&self.directory, &path, &follow::FollowQuery { run, next, metric });
         match told.map(|told| serde_json::to_string(&told)) {
             Ok(Ok(text)) => Response::new(200, "application/json", text),
-            Ok(Err(error)) => Response::words(500, &error.to_string()),
-            Err(error) => Response::words(422, &error.to_string()),
+            Ok(Err(error)) => Response::plain_text(500, &error.to_string()),
+            Err(error) => Response::plain_text(422, &error.to_string()),
         }
     }
 

@@ -154,3 +154,27 @@ fn names_of_series_have_one_home() {
     }
     none("names of series", &found);
 }
+
+/// Texts that are called `words`: the lines that bind one.
+fn texts_called_words(sources: &[(String, String)]) -> Vec<String> {
+    let name = concat!("wo", "rds");
+    let texts = ["&str", "&'static str", "String", "impl Into<String>"];
+    let bound = texts.map(|kind| format!("{name}: {kind}"));
+    let made = [format!("let {name} = format!("), format!("let {name} = \"")];
+    lines_with(sources, |_, line| bound.iter().chain(&made).find(|text| has_start(code(line), text)).cloned())
+}
+
+/// Returns whether a line holds `text`, and not in a longer name.
+fn has_start(line: &str, text: &str) -> bool {
+    line.match_indices(text).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// Words are those of a command line; a text is a message, an output, a line.
+#[test]
+fn no_text_is_called_words() {
+    let made = |text: &str| texts_called_words(&[("a.rs".to_owned(), text.to_owned())]).len();
+    let name = concat!("wo", "rds");
+    assert_eq!(made(&format!("fn f({name}: &str) {{}}\nlet {name} = format!(\"a\");")), 2);
+    assert_eq!(made(&format!("fn f({name}: &[&str]) {{}}\nlet pass{name}: String;")), 0);
+    none("a text is named for what it is: message, output, line, text", &texts_called_words(&files(&["rs"])));
+}

@@ -235,11 +235,11 @@ fn left(
             let services = services(ready, persistent, &code);
             Ok(Ok((experiment_dir, services)))
         }
-        (None, Some(record)) if record.unreachable => Err(Failure::unreachable(record.words.clone())),
-        (None, Some(record)) if record.not_started => Err(Failure::usage(record.words.clone())),
+        (None, Some(record)) if record.unreachable => Err(Failure::unreachable(record.cause.clone())),
+        (None, Some(record)) if record.not_started => Err(Failure::usage(record.cause.clone())),
         (None, Some(record)) if record.status == RunStatus::Interrupted => Ok(Err(Exit::Interrupted)),
         (None, record) => {
-            let message = record.as_ref().map_or("it was not loaded".into(), |record| record.words.clone());
+            let message = record.as_ref().map_or("it was not loaded".into(), |record| record.cause.clone());
             terminal::warn(&format!("{mode}: {message}; nothing was left running"));
             Ok(Err(Exit::Invalid))
         }

@@ -49,7 +49,7 @@ impl From<PrepareError> for Failure {
 }
 
 /// Functions of this program that the load uses.
-pub const CALLER: WorkFrontEnd = WorkFrontEnd { warn: terminal::warn, interrupted: signals::interrupted };
+pub const FRONT_END: WorkFrontEnd = WorkFrontEnd { warn: terminal::warn, interrupted: signals::interrupted };
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -73,9 +73,9 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
     let log = PocWatch::log(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let mut work = PocWork::of(experiment(args, &config), args.clone(), config.clone(), CALLER)?;
+    let mut work = PocWork::of(experiment(args, &config), args.clone(), config.clone(), FRONT_END)?;
     let (target, opened) = open(args, &work)?;
-    let ready = prepare(args, &config, opened.as_ref(), CALLER)?;
+    let ready = prepare(args, &config, opened.as_ref(), FRONT_END)?;
     say_write_concern(&config, opened.as_ref());
     work.adopt(&Prepared { fresh: ready.next.clone(), ..Prepared::default() })?;
     let jobs = jobs(args, &work, target.as_ref())?;

@@ -148,7 +148,7 @@ pub struct WsfArgs {
     pub if_not_permitted: Leave,
     /// Where and how it runs
     #[command(flatten)]
-    pub rig: RigArgs,
+    pub deployment: DeploymentArgs,
     /// Folder of the logs
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
@@ -182,7 +182,7 @@ pub enum Backend {
 
 /// Where servers and clients run, and how to come there.
 #[derive(Clone, Debug, Args)]
-pub struct RigArgs {
+pub struct DeploymentArgs {
     /// Where servers and clients run
     #[arg(long, value_enum, default_value = "local")]
     pub backend: Backend,

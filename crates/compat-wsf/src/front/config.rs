@@ -22,7 +22,7 @@ pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> Strin
     let called = test_name(&iteration.typed, resolved.case.name);
     line("testcase", json!(format!("{called}{}", suffix(args, iteration))));
     line("case", json!(resolved.full_name()));
-    line("backend", json!(super::rig::name(args.rig.backend)));
+    line("backend", json!(super::deployment::name(args.deployment.backend)));
     line("dyno", json!(env!("CARGO_PKG_VERSION")));
     line("command", json!(own_command_line()));
     let server = match &args.target {

@@ -53,7 +53,7 @@ pub fn write(logs_dir: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
                 run(&folder, &logs_dir.join(EXPERIMENT).join(&record.dir), record, &windows)?
             }
             _ => {
-                client(&folder, 0, &format!("{}\n", record.words), false)?;
+                client(&folder, 0, &format!("{}\n", record.cause), false)?;
                 false
             }
         };

@@ -1,6 +1,6 @@
 //! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
 //!
-//! `args` is what can be typed, `select` which tests that means, `rig` where they run, `iteration` one of their iterations,
+//! `args` is what can be typed, `select` which tests that means, `deployment` where they run, `iteration` one of their iterations,
 //! `run` carries it out, `logs` is the layout of what it leaves, `config` the text of workload-config.yaml, `manage` --stop,
 //! --status and --continue, `kpi` list-kpi, `ctest` what else ctest.sh has, `testset` files of tests, `sut` the prepared
 //! host.
@@ -8,11 +8,11 @@
 mod args;
 mod config;
 mod ctest;
+mod deployment;
 mod iteration;
 mod kpi;
 mod logs;
 mod manage;
-mod rig;
 mod run;
 mod select;
 mod sut;
@@ -79,7 +79,7 @@ fn carry_out(args: &WsfArgs, tests: &[(&WsfArgs, Vec<Iteration>)]) -> Result<Exi
     type Step = fn(&WsfArgs, &[Iteration]) -> Result<Exit, Failure>;
     let only: [(bool, Step); 4] = [
         (args.dry_run, run::dry),
-        (args.rig.manifests.is_some(), rig::manifests),
+        (args.deployment.manifests.is_some(), deployment::manifests),
         (args.ctest.prepare_sut, sut::prepare),
         (args.ctest.cleanup_sut, sut::clean_up),
     ];
@@ -177,7 +177,7 @@ fn lower_options(args: &WsfArgs) -> Result<LowerOptions, Failure> {
         name: None,
         server: args.server.into(),
         program: args.program.clone(),
-        version: rig::version(args),
+        version: deployment::version(args),
         target: args.target.clone(),
         port: args.port,
         runs: args.runs,
@@ -191,7 +191,7 @@ fn lower_options(args: &WsfArgs) -> Result<LowerOptions, Failure> {
         faithful: args.faithful,
         faithful_weights: args.faithful_weights,
         tracers: args.ctest.tracers()?,
-        rig: rig::rig(args)?,
+        deployment: deployment::read_deployment(args)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::{Backend, WsfArgs};
 use super::iteration::{Iteration, folder_name, note};
-use super::{config, logs, rig};
+use super::{config, deployment, logs};
 use crate::folder::{CONFIG, EXPERIMENT};
 use dyno_config::experiment::estimate::estimate_duration;
 use dyno_config::experiment::read_plan;
@@ -52,7 +52,7 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
 
 /// Says what can be done where the server's program is not there.
 pub fn available(args: &WsfArgs) -> Result<(), Failure> {
-    if args.target.is_some() || args.rig.backend != Backend::Local {
+    if args.target.is_some() || args.deployment.backend != Backend::Local {
         return Ok(());
     }
     let kind = ServerKind::from(args.server);
@@ -101,7 +101,7 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     }
     let path = logs_dir.join(EXPERIMENT);
     let plan = read_plan(text, &name, &[])?;
-    rig::note(&plan, &logs_dir)?;
+    deployment::note(&plan, &logs_dir)?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
     let made = experiment::carry_out(
         &plan,

@@ -21,7 +21,7 @@ fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
 
 /// `--prepare-sut`.
 pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
-    if args.rig.backend != Backend::Local {
+    if args.deployment.backend != Backend::Local {
         let message = "looks at this host; hosts of another backend are looked at with each run";
         return Err(Failure::usage(format!("--prepare-sut: {message}")));
     }

@@ -10,7 +10,7 @@ pub mod text;
 
 use crate::plan::lower::draft::Draft;
 use crate::plan::lower::error::LowerError;
-use crate::plan::lower::options::{LowerOptions, Rig};
+use crate::plan::lower::options::{Deployment, LowerOptions};
 use crate::plan::lower::text::Tree;
 use crate::plan::variables::switch;
 use crate::plan::window::Traced;
@@ -50,7 +50,7 @@ pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<Lowe
     draft.head();
     draft.servers()?;
     draft.clients();
-    draft.rigged()?;
+    draft.place_deployment()?;
     let counts = draft.workload()?;
     draft.phases(counts);
     if iterations.len() > 1 {
@@ -209,7 +209,7 @@ impl Draft<'_> {
         }
         self.notes.extend(idle);
         let clients = self.from.number("CLIENT_COUNT").unwrap_or(0);
-        if clients > 1 && matches!(self.means.rig, Rig::Local) && !self.single_node() {
+        if clients > 1 && matches!(self.means.deployment, Deployment::Local) && !self.single_node() {
             self.note(format!(
                 "CLIENT_COUNT={clients}: this host is the only client machine; it applies the load of all pairs"
             ));

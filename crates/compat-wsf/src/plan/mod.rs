@@ -18,7 +18,7 @@ pub mod variables;
 pub mod window;
 
 #[cfg(test)]
-mod rig_tests;
+mod deployment_tests;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,7 @@
 //! `memcached.uri` describes the whole target and wins over the properties beside it, the time-out aside.
 
 use crate::bindings::target::BindingTarget;
-use crate::property::Known;
+use crate::property::DescribedProperty;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_memcached::protocol::MemcachedOptions;
@@ -76,8 +76,8 @@ const IDLE: [&str; 4] = [
 ];
 
 /// The properties for help.
-pub(super) fn properties() -> impl Iterator<Item = Known> {
-    ROWS.iter().map(|&(name, default, accepted, about)| Known {
+pub(super) fn properties() -> impl Iterator<Item = DescribedProperty> {
+    ROWS.iter().map(|&(name, default, accepted, about)| DescribedProperty {
         group: "memcached",
         name: name.into(),
         default,

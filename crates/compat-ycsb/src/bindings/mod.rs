@@ -12,7 +12,7 @@ mod target;
 
 pub use target::BindingTarget;
 
-use crate::property::Known;
+use crate::property::DescribedProperty;
 use dyno_config::settings::{BadSetting, PropertySettings, Source};
 use dyno_types::suggest;
 
@@ -152,7 +152,7 @@ pub fn resolve(binding: Binding, settings: &PropertySettings) -> Result<BoundTar
 }
 
 /// The properties of all bindings, save the mock's `basicdb.*`, which YCSB counts among the client's.
-pub fn properties() -> Vec<Known> {
+pub fn properties() -> Vec<DescribedProperty> {
     redis::properties()
         .chain(mongodb::properties())
         .chain(memcached::properties())

@@ -4,7 +4,7 @@
 //! write concern have no effect); where the URL says the same thing it wins, with a note.
 
 use crate::bindings::target::BindingTarget;
-use crate::property::Known;
+use crate::property::DescribedProperty;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_mongodb::protocol::{MongoOptions, ReadPreference, WriteConcern};
@@ -47,9 +47,9 @@ const ROWS: [(&str, &str, &str); 9] = [
 ];
 
 /// The properties for help.
-pub(super) fn properties() -> impl Iterator<Item = Known> {
+pub(super) fn properties() -> impl Iterator<Item = DescribedProperty> {
     // The client reads mongodb.batchsize.
-    ROWS.iter().map(|&(name, default, about)| Known {
+    ROWS.iter().map(|&(name, default, about)| DescribedProperty {
         group: "mongodb",
         name: name.into(),
         default,

@@ -4,7 +4,7 @@
 //! have, the scan window and the time-out are still taken from them.
 
 use crate::bindings::target::BindingTarget;
-use crate::property::Known;
+use crate::property::DescribedProperty;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_redis::protocol::RedisOptions;
@@ -74,8 +74,8 @@ const ROWS: [RedisProperty; 21] = [
 ];
 
 /// The properties for help.
-pub(super) fn properties() -> impl Iterator<Item = Known> {
-    ROWS.iter().map(|&(name, default, accepted, about)| Known {
+pub(super) fn properties() -> impl Iterator<Item = DescribedProperty> {
+    ROWS.iter().map(|&(name, default, accepted, about)| DescribedProperty {
         group: "redis",
         name: name.into(),
         default,

@@ -4,7 +4,7 @@
 //! A value is checked here as far as its table tells, so that a refusal can name the place where it was set; what is
 //! left (sizes, paths) the store itself refuses when it is opened.
 
-use crate::property::Known;
+use crate::property::DescribedProperty;
 use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_embedded::KINDS;
 use dyno_db_embedded::kind::StoreKind;
@@ -26,16 +26,16 @@ fn kept() -> impl Iterator<Item = &'static StoreKind> {
 }
 
 /// The properties for help.
-pub(super) fn properties() -> impl Iterator<Item = Known> {
+pub(super) fn properties() -> impl Iterator<Item = DescribedProperty> {
     kept()
         .flat_map(|kind| {
-            let path = Known {
+            let path = DescribedProperty {
                 group: kind.scheme,
                 name: format!("{}.path", kind.scheme).into(),
                 default: "",
                 doc: PATH.into(),
             };
-            let options = kind.options.iter().map(|spec| Known {
+            let options = kind.options.iter().map(|spec| DescribedProperty {
                 group: kind.scheme,
                 name: format!("{}.{}", kind.scheme, spec.name).into(),
                 default: spec.default,
@@ -43,7 +43,7 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
             });
             std::iter::once(path).chain(options)
         })
-        .chain([Known {
+        .chain([DescribedProperty {
             group: "rocksdb",
             name: ROCKSDB_DIR.into(),
             default: "",

@@ -47,7 +47,7 @@ fn verdict(run: &SourceRun) -> Vec<NamedRun> {
     let reasons: Option<String> = summary.map(|s| {
         s.verdict.reasons.iter().map(|r| format!("{}: {}", r.check, r.text)).collect::<Vec<_>>().join("; ")
     });
-    let words = journal.map(|ended| ended.words.clone()).filter(|_| summary.is_none());
+    let words = journal.map(|ended| ended.message.clone()).filter(|_| summary.is_none());
     let graded = summary.map_or(&[][..], |summary| summary.verdict.grades.as_slice());
     let grade = |claim: Claim| {
         let found = graded.iter().find(|grade| grade.claim == claim.name());

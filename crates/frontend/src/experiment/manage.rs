@@ -75,7 +75,7 @@ pub fn status(dir: &Path, json: bool) -> Result<Exit, Failure> {
     }
     terminal::line(&format!("{}: {}", record.name, now.message));
     for run in now.ended.iter().filter(|run| run.status == RunStatus::Failed) {
-        terminal::line(&format!("failed: {}: {}", run.dir, run.words));
+        terminal::line(&format!("failed: {}: {}", run.dir, run.cause));
     }
     table::show(&rows, false)?;
     let left = dyno_experiment::persistent_servers::PersistentServers::of(dir).map_err(Failure::usage)?;

@@ -137,7 +137,7 @@ fn exit(directory: &Directory) -> Exit {
             "{failed} of {} runs failed, the first ({}): {}",
             runs.len(),
             first.dir,
-            first.words
+            first.cause
         ));
     }
     let close = runs.iter().filter(|run| run.too_close && run.passed).count();

@@ -111,10 +111,10 @@ impl Watcher for Watch {
         }
         let rate = record.throughput.map(|n| format!("{} ops/s", Rate(n)));
         let message = match record.status {
-            RunStatus::Failed => format!("failed: {}", record.words),
+            RunStatus::Failed => format!("failed: {}", record.cause),
             RunStatus::Interrupted => "interrupted".into(),
             RunStatus::Complete => {
-                let why = if record.words.is_empty() { String::new() } else { format!(": {}", record.words) };
+                let why = if record.cause.is_empty() { String::new() } else { format!(": {}", record.cause) };
                 format!("{}, {}{why}", rate.unwrap_or_default(), record.trust)
             }
         };

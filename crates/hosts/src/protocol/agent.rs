@@ -217,7 +217,8 @@ pub enum FromHost {
         /// Which.
         source: String,
         /// The fault.
-        words: String,
+        #[serde(rename = "words")]
+        text: String,
     },
     /// A record of the agent's log, on the host's clock.
     Log(Box<Record>),

@@ -166,7 +166,8 @@ pub enum FromWorker {
         /// True if the target, not the request, is at fault.
         unreachable: bool,
         /// Why.
-        words: String,
+        #[serde(rename = "words")]
+        cause: String,
     },
     /// A sign of life, once a second.
     Alive,

@@ -59,7 +59,7 @@ impl SampleSink for SampleForwarder {
     }
 
     fn event(&mut self, source: &str, message: &str) {
-        let _ = say(&self.0, &FromHost::Event { source: source.to_owned(), words: message.to_owned() });
+        let _ = say(&self.0, &FromHost::Event { source: source.to_owned(), text: message.to_owned() });
     }
 }
 
@@ -447,8 +447,8 @@ impl Host {
                 ours.push(told.pid.into());
                 sources.push(Box::new(ProcessSource::new(name, roots.clone(), told.pid)));
             } else {
-                let words = format!("process {} of {} was not found on this host", told.pid, told.program);
-                let word = FromHost::Event { source: "host".into(), words };
+                let text = format!("process {} of {} was not found on this host", told.pid, told.program);
+                let word = FromHost::Event { source: "host".into(), text };
                 say(&self.output, &word)?;
             }
         }
@@ -460,7 +460,7 @@ impl Host {
             {
                 Ok(one) => opened.push(one),
                 Err(why) => {
-                    let words = FromHost::Event { source: "database".into(), words: why.to_string() };
+                    let words = FromHost::Event { source: "database".into(), text: why.to_string() };
                     say(&self.output, &words)?;
                 }
             }

@@ -391,8 +391,8 @@ fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &
             held(&to).sample(&named(source), at_ns, sample.as_ref());
             true
         }
-        (FromHost::Event { source, words }, Some(to)) => {
-            held(&to).event(&named(source), &words);
+        (FromHost::Event { source, text }, Some(to)) => {
+            held(&to).event(&named(source), &text);
             true
         }
         (FromHost::Sample { .. } | FromHost::Event { .. }, None) => true,

@@ -19,7 +19,8 @@ use std::time::Duration;
 #[derive(Clone, Debug, Serialize)]
 pub struct ProofClaim {
     /// In words.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
     /// Records a second, if a rate was claimed.
     pub rate: Option<f64>,
     /// Copies.
@@ -186,7 +187,7 @@ impl<E: Serialize> Certificate<E> {
         let held = |held: bool| if held { "yes" } else { "no" }.to_owned();
         let heads = |names: [&str; 3]| names.map(str::to_owned).to_vec();
         let mut parts = vec![
-            PageBlock::Text(self.claim.words.clone()),
+            PageBlock::Text(self.claim.message.clone()),
             PageBlock::Verdict(class, word.into()),
             PageBlock::Heading("What was tested".into()),
             PageBlock::Table(

@@ -88,7 +88,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
 
 fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> ProofClaim {
     ProofClaim {
-        words: format!(
+        message: format!(
             "{} records of {} bytes a second with {} secondary indexes, none lost when the process that writes \
              is killed {}.",
             figure(rate),

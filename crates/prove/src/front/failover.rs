@@ -265,7 +265,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     };
     let rounds = Rounds { rounds: &proof.rounds, outcomes: proof.outcomes() };
     certificate.write(&folder, proof.ledger(), &rounds.parts(), args.sign.as_deref())?;
-    let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
+    let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.message);
     for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
@@ -294,7 +294,7 @@ fn claim(plan: &FailoverPlan) -> ProofClaim {
         (Election::Sentinels, 1) => "one copy has".to_owned(),
         (Election::Sentinels, copies) => format!("{copies} copies have"),
     };
-    let words = format!(
+    let message = format!(
         "No record that {copies} acknowledged is lost when the primary is {done} {} under load.",
         counted(plan.rounds as usize, "time")
     );
@@ -302,7 +302,7 @@ fn claim(plan: &FailoverPlan) -> ProofClaim {
         Election::Members => "as the set's default says",
         Election::Sentinels => "in memory",
     };
-    ProofClaim { words, rate: None, copies: plan.ingest.copies, durability: durability.into() }
+    ProofClaim { message, rate: None, copies: plan.ingest.copies, durability: durability.into() }
 }
 
 fn limits(plan: &FailoverPlan) -> Vec<String> {

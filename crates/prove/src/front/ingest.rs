@@ -214,7 +214,7 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> P
         None => format!("records of {} bytes", plan.record_bytes),
     };
     ProofClaim {
-        words: format!(
+        message: format!(
             "{} {records} a second with {} secondary indexes, each acknowledged by {}, {}.",
             figure(rate),
             plan.indexes,
@@ -310,7 +310,7 @@ pub(super) fn render_certificate<E: serde::Serialize>(
     certificate: &Certificate<E>,
     folder: &std::path::Path,
 ) -> String {
-    let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
+    let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.message);
     for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }

@@ -57,7 +57,8 @@ pub struct ChartLimit {
     /// True if figures are to stay below it.
     pub below: bool,
     /// The threshold as written.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
 }
 
 /// All that scripts draw.

@@ -594,7 +594,7 @@ fn tunings(dir: &ExperimentDir) -> Option<Markup> {
 
 fn runs(all: &Gathered<'_>) -> Markup {
     let runs = || all.rows.iter().flat_map(|row| row.runs.iter().map(move |run| (row, run)));
-    let remarked = runs().any(|(_, run)| !run.ended.words.is_empty());
+    let remarked = runs().any(|(_, run)| !run.ended.message.is_empty());
     let row = |(row, run): (&CellRuns, &GatheredRun)| {
         let ended = &run.ended;
         let cells = [
@@ -606,7 +606,7 @@ fn runs(all: &Gathered<'_>) -> Markup {
             ended.throughput.map_or("-".into(), format_rate).render(),
             run.p99_us.map_or("-".into(), format_us).render(),
         ];
-        cells.into_iter().chain(remarked.then(|| ended.words.render()))
+        cells.into_iter().chain(remarked.then(|| ended.message.render()))
     };
     let mut heads = vec!["run", "cell", "repetition", "status", "verdict", "operations/s", "p99"];
     heads.extend(remarked.then_some("remarks"));

@@ -93,7 +93,7 @@ fn limit(expression: &str) -> Option<ChartLimit> {
         choice,
         at: bound.limit,
         below: bound.is_upper,
-        words: expression.to_owned(),
+        message: expression.to_owned(),
     })
 }
 

@@ -27,7 +27,7 @@ fn suite(dir: &ExperimentDir, run: &EndedRun, searches: bool) -> Suite {
     let point = if run.point.is_empty() { String::new() } else { format!(" {}", run.point) };
     let name = format!("{}: {label}{point}, repetition {}", dir.name, run.repetition);
     if run.status != "complete" {
-        let why = if run.words.is_empty() { String::new() } else { format!(": {}", run.words) };
+        let why = if run.message.is_empty() { String::new() } else { format!(": {}", run.message) };
         return failed_suite(name, format!("{}{why}", run.status));
     }
     let summary = RunDir::salvage_run(&dir.path.join(&run.dir)).map(|(run, _)| run.summary);

@@ -182,7 +182,7 @@ fn document(dir: &ExperimentDir) -> SummaryDocument {
         let entry = entry_of(dir, ended);
         if ended.status != "complete" {
             let name = entry.as_ref().map_or_else(|_| ended.dir.clone(), Entry::name);
-            let why = if ended.words.is_empty() { String::new() } else { format!(": {}", ended.words) };
+            let why = if ended.message.is_empty() { String::new() } else { format!(": {}", ended.message) };
             document.ended_badly.push((name, format!("{}{why}", ended.status)));
         }
         match entry {

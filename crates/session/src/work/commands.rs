@@ -1,7 +1,7 @@
 //! Commands of one's own as work.
 
 use crate::work::users::{first_user, part_of_users};
-use crate::work::{FoundCommand, Prepared, Wording, Work, shape};
+use crate::work::{FoundCommand, Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{CommandSource, Experiment, When};
 use dyno_config::settings::PropertySettings;
 use dyno_config::template::{CommandLines, CommandTextError, parse_commands, parse_data, read_file_lines};
@@ -207,7 +207,7 @@ fn made(
     // Each repetition draws its own operations; the first one draws from the file's seed.
     let seed = mix.seed.wrapping_add(spec.run_seed() - spec.seed);
     let run = |users: u64| MixRun::new(mix, facts, seed, (users, 0)).map(Arc::new).map_err(bad);
-    let users = shape::measure(spec, run(1)?)?.users as u64;
+    let users = job_from_spec::measure_job(spec, run(1)?)?.users as u64;
     Ok((Arc::new(MixLoad::new(mix, facts)), run(users)?))
 }
 
@@ -273,12 +273,12 @@ impl Work for CommandWork {
 
     fn load(&self) -> Result<Option<Job>, Refused> {
         let count = self.load.count_commands();
-        let job = || shape::load(&self.spec, self.load.clone(), count);
+        let job = || job_from_spec::load_job(&self.spec, self.load.clone(), count);
         (self.must_load && count > 0).then(job).transpose()
     }
 
     fn measure(&self) -> Result<Job, Refused> {
-        shape::measure(&self.spec, self.run.clone())
+        job_from_spec::measure_job(&self.spec, self.run.clone())
     }
 
     fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {

@@ -1,7 +1,7 @@
 //! A data set from a file, as the load phase of any workload.
 
 use crate::work::recording::{check_protocol, survey_recording};
-use crate::work::{Prepared, Wording, Work, shape};
+use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::PropertySettings;
 use dyno_db::target::OpenTarget;
@@ -194,7 +194,7 @@ impl LoadedWork {
             batch: 1,
             // A large value or an index takes as long as it takes.
             timeout_ns: None,
-            ..shape::load(&self.spec, replay.clone(), survey.commands)?
+            ..job_from_spec::load_job(&self.spec, replay.clone(), survey.commands)?
         };
         job.check()?;
         Ok((job, replay))

@@ -1,7 +1,7 @@
 //! Documents and operations of one's own as work.
 
 use crate::dataset_check::{DOCUMENTS, Many, look_alike};
-use crate::work::{Prepared, Wording, Work, shape};
+use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::PropertySettings;
 use dyno_db::collections::Collections;
@@ -107,12 +107,12 @@ impl Work for TemplateWork {
     }
 
     fn load(&self) -> Result<Option<Job>, Refused> {
-        let job = || shape::load(&self.spec, self.load.clone(), self.load.count_inserts());
+        let job = || job_from_spec::load_job(&self.spec, self.load.clone(), self.load.count_inserts());
         self.must_load.then(job).transpose()
     }
 
     fn measure(&self) -> Result<Job, Refused> {
-        shape::measure(&self.spec, self.run.clone())
+        job_from_spec::measure_job(&self.spec, self.run.clone())
     }
 
     fn settings(&self) -> PropertySettings {

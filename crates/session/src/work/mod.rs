@@ -1,7 +1,7 @@
 //! Work: what an experiment's `workload` and `phases` ask for, as jobs of the engine.
 //!
 //! Controller and workers read the same text and come to the same jobs; a worker then takes its part. One file for each
-//! kind of workload, chosen by `kinds`; `shape` is what they share, `users` divides those whose operations belong to users.
+//! kind of workload, chosen by `kinds`; `job_from_spec` is what they share, `users` divides those whose operations belong to users.
 //!
 //! ```text
 //! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job
@@ -10,10 +10,10 @@
 pub mod commands;
 mod data_set;
 pub mod documents;
+pub mod job_from_spec;
 pub mod kinds;
 pub mod rates;
 pub mod recording;
-pub mod shape;
 pub mod texts;
 pub mod users;
 pub mod ycsb;
@@ -129,7 +129,7 @@ pub trait Work: Send {
 
 /// The measured job of a workload, as `phases` and `client` ask for it; for workloads that are read elsewhere.
 pub fn measured_job(spec: &Experiment, workload: Arc<dyn dyno_workload::Workload>) -> Result<Job, Refused> {
-    shape::measure(spec, workload)
+    job_from_spec::measure_job(spec, workload)
 }
 
 /// The load job of a workload; for workloads that are read elsewhere.
@@ -141,7 +141,7 @@ pub fn load_job(
     workload: Arc<dyn dyno_workload::Workload>,
     operations: u64,
 ) -> Result<Job, Refused> {
-    shape::load(spec, workload, operations)
+    job_from_spec::load_job(spec, workload, operations)
 }
 
 /// The measured job of the only worker of a target and those beside it, which begin together; `gate` may hold them back.

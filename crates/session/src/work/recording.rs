@@ -1,6 +1,6 @@
 //! Recorded traffic as work.
 
-use crate::work::{Prepared, Wording, Work, shape};
+use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, RecordingSource, TrafficKind};
 use dyno_config::settings::PropertySettings;
 use dyno_db::command_target::CommandTarget;
@@ -304,7 +304,7 @@ impl RecordedWork {
             warm_users: None,
             users,
             pipeline: 1,
-            ..shape::measure(&self.spec, replay)?
+            ..job_from_spec::measure_job(&self.spec, replay)?
         };
         job.check()?;
         Ok(job)

@@ -2,7 +2,7 @@
 
 use crate::dataset_check::present_as;
 use crate::existing_records::{Inserted, find_inserted, looked_for};
-use crate::work::{Prepared, Wording, Work, shape};
+use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
 use dyno_config::settings::BadSetting;
@@ -128,13 +128,13 @@ impl Work for YcsbRecords {
 
     fn load(&self) -> Result<Option<Job>, Refused> {
         match self.must_load {
-            true => shape::load(&self.spec, self.load.clone(), self.records).map(Some),
+            true => job_from_spec::load_job(&self.spec, self.load.clone(), self.records).map(Some),
             false => Ok(None),
         }
     }
 
     fn measure(&self) -> Result<Job, Refused> {
-        shape::measure(&self.spec, self.measure.clone())
+        job_from_spec::measure_job(&self.spec, self.measure.clone())
     }
 
     fn settings(&self) -> PropertySettings {

@@ -2,7 +2,7 @@
 
 use crate::plan::Source;
 use crate::plan::lower::draft::Draft;
-use crate::plan::lower::options::{Rig, SshRig};
+use crate::plan::lower::options::{Deployment, SshDeployment};
 use dyno_types::{RefusalCode, Refused};
 use serde_json::{Value, json};
 
@@ -23,12 +23,12 @@ fn preferred(component: &str) -> Value {
 }
 
 impl Draft<'_> {
-    /// Puts the keys of the rig, and refuses variables and options that it does not offer.
-    pub(super) fn rigged(&mut self) -> Result<(), Refused> {
-        match self.means.rig.clone() {
-            Rig::Local => Ok(()),
-            Rig::Ssh(rig) => self.this_host_only().and_then(|()| self.hosts(&rig)),
-            Rig::Kubernetes(given) => self.this_host_only().map(|()| self.pods(given)),
+    /// Puts the keys of the deployment, and refuses variables and options that it does not offer.
+    pub(super) fn place_deployment(&mut self) -> Result<(), Refused> {
+        match self.means.deployment.clone() {
+            Deployment::Local => Ok(()),
+            Deployment::Ssh(deployment) => self.this_host_only().and_then(|()| self.hosts(&deployment)),
+            Deployment::Kubernetes(given) => self.this_host_only().map(|()| self.pods(given)),
         }
     }
 
@@ -50,12 +50,12 @@ impl Draft<'_> {
     }
 
     /// All servers on the first host of the group `worker`, clients on the first CLIENT_COUNT of the group `client`.
-    fn hosts(&mut self, rig: &SshRig) -> Result<(), Refused> {
-        let Some(server) = rig.servers.first() else {
+    fn hosts(&mut self, deployment: &SshDeployment) -> Result<(), Refused> {
+        let Some(server) = deployment.servers.first() else {
             return Err(Refused::new(
                 RefusalCode::BadFile,
-                &rig.inventory,
-                format!("{}: expected a group worker with a host for the servers", rig.inventory),
+                &deployment.inventory,
+                format!("{}: expected a group worker with a host for the servers", deployment.inventory),
             ));
         };
         let pairs = self.from.number("CLIENT_SERVER_PAIR").unwrap_or(1);
@@ -63,16 +63,19 @@ impl Draft<'_> {
         let clients: Vec<String> = if self.single_node() {
             vec![server.clone()]
         } else {
-            if (rig.clients.len() as u64) < asked {
-                let there = rig.clients.len();
+            if (deployment.clients.len() as u64) < asked {
+                let there = deployment.clients.len();
                 return Err(Refused::new(
                     RefusalCode::BadValue,
                     "CLIENT_COUNT",
-                    format!("CLIENT_COUNT={asked}: {} has {there} hosts in its group client", rig.inventory),
+                    format!(
+                        "CLIENT_COUNT={asked}: {} has {there} hosts in its group client",
+                        deployment.inventory
+                    ),
                 ));
             }
             // A client has one server: more machines than pairs would be idle.
-            rig.clients.iter().take(asked.min(pairs) as usize).cloned().collect()
+            deployment.clients.iter().take(asked.min(pairs) as usize).cloned().collect()
         };
         if !self.single_node() && clients.contains(server) {
             return Err(Refused::new(
@@ -83,8 +86,8 @@ impl Draft<'_> {
                 ),
             ));
         }
-        self.own("ssh.inventory", json!(rig.inventory));
-        for (key, value) in &rig.more {
+        self.own("ssh.inventory", json!(deployment.inventory));
+        for (key, value) in &deployment.more {
             self.own(&format!("ssh.{key}"), value.clone());
         }
         self.own("ssh.servers", json!([server]));

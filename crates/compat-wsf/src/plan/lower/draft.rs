@@ -1,7 +1,7 @@
 //! The experiment file that is being made, and the case that it is made from.
 
 use crate::plan::Resolved;
-use crate::plan::lower::options::{LowerOptions, PRIVILEGED, Rig};
+use crate::plan::lower::options::{Deployment, LowerOptions, PRIVILEGED};
 use crate::plan::lower::text::Tree;
 use serde_json::Value;
 
@@ -29,13 +29,13 @@ impl Draft<'_> {
     }
 
     pub fn in_pods(&self) -> bool {
-        matches!(self.means.rig, Rig::Kubernetes(_))
+        matches!(self.means.deployment, Deployment::Kubernetes(_))
     }
 
     /// Returns whether cores and folders of the servers' nodes are chosen here, as on this host.
     pub fn places(&self) -> bool {
-        match &self.means.rig {
-            Rig::Kubernetes(keys) => {
+        match &self.means.deployment {
+            Deployment::Kubernetes(keys) => {
                 keys.iter().rfind(|(key, _)| key == PRIVILEGED).is_some_and(|(_, on)| on == true)
             }
             _ => true,

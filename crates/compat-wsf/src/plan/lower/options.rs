@@ -36,7 +36,7 @@ pub struct LowerOptions {
     /// Commands that are started in every window of EVENT_TRACE_PARAMS.
     pub tracers: Vec<Vec<String>>,
     /// Place of servers and clients.
-    pub rig: Rig,
+    pub deployment: Deployment,
 }
 
 impl Default for LowerOptions {
@@ -56,7 +56,7 @@ impl Default for LowerOptions {
             faithful: false,
             faithful_weights: false,
             tracers: Vec::new(),
-            rig: Rig::Local,
+            deployment: Deployment::Local,
         }
     }
 }
@@ -66,19 +66,19 @@ pub const PRIVILEGED: &str = "servers.privileged";
 
 /// Place of servers and clients.
 #[derive(Clone, Debug, Default)]
-pub enum Rig {
+pub enum Deployment {
     /// On this host.
     #[default]
     Local,
     /// On hosts that are reached by ssh.
-    Ssh(SshRig),
+    Ssh(SshDeployment),
     /// In pods: keys below `kubernetes` and their values.
     Kubernetes(Vec<(String, Value)>),
 }
 
 /// Hosts that are reached by ssh.
 #[derive(Clone, Debug, Default)]
-pub struct SshRig {
+pub struct SshDeployment {
     /// The inventory.
     pub inventory: String,
     /// Further keys below `ssh` and their values.

@@ -3,7 +3,7 @@
 use crate::plan::Source;
 use crate::plan::cases::Reading;
 use crate::plan::lower::draft::Draft;
-use crate::plan::lower::options::Rig;
+use crate::plan::lower::options::Deployment;
 use dyno_config::server::{IfNotPermitted, ServerKind};
 use dyno_types::mongod::MongodVersion;
 use dyno_types::{RefusalCode, Refused};
@@ -201,7 +201,7 @@ impl Draft<'_> {
 
     /// Settings of the host: changed only where that is asked for.
     fn host(&mut self) {
-        if !matches!(self.means.rig, Rig::Local) {
+        if !matches!(self.means.deployment, Deployment::Local) {
             self.note("huge pages, zone reclaim and NUMA balancing of the servers' hosts are left alone");
         } else if !self.means.tune_host {
             self.note("settings of the host (huge pages, zone reclaim, NUMA balancing) are left alone: see --tune-host");
@@ -216,9 +216,9 @@ impl Draft<'_> {
             }
         }
         if self.from.on("NETWORK_RPS_TUNE_ENABLE") {
-            match self.means.rig {
-                Rig::Local => self.note("NETWORK_RPS_TUNE_ENABLE: a local run uses no network device"),
-                Rig::Kubernetes(_) if !self.places() => {
+            match self.means.deployment {
+                Deployment::Local => self.note("NETWORK_RPS_TUNE_ENABLE: a local run uses no network device"),
+                Deployment::Kubernetes(_) if !self.places() => {
                     self.note("NETWORK_RPS_TUNE_ENABLE: pods without privileges change no settings of their node: --privileged");
                 }
                 // All cores, as the description says; the original's script takes those near one kind of device.

@@ -59,7 +59,7 @@ impl Controller {
 
     fn failed(&mut self) -> (bool, String) {
         match self.word() {
-            FromWorker::Failed { unreachable, words } => (unreachable, words),
+            FromWorker::Failed { unreachable, cause } => (unreachable, cause),
             other => panic!("{other:?}"),
         }
     }

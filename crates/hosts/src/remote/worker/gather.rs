@@ -165,9 +165,9 @@ impl WorkerPool {
                     open.retain(|other| *other != worker);
                     self.end_party(worker, &open, &mut sums);
                 }
-                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, cause }))) => {
                     self.say_all(&ToWorker::Abort);
-                    return Err(self.failed(worker, unreachable, words));
+                    return Err(self.failed(worker, unreachable, cause));
                 }
                 Ok((worker, WorkerEvent::Lost(_))) if killed.contains_key(&worker) => {
                     leave(worker, &mut sums, &mut open);

@@ -226,8 +226,8 @@ impl WorkerPool {
                     tracing::debug!(worker = worker + 1, pid, dyno, "a worker says hello");
                     self.members[worker].pid.store(pid, Ordering::Relaxed);
                 }
-                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
-                    return Err(self.failed(worker, unreachable, words));
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, cause }))) => {
+                    return Err(self.failed(worker, unreachable, cause));
                 }
                 Ok((worker, WorkerEvent::Lost(message))) => {
                     return Err(WorkerPoolError::Worker(self.ending_of(worker, &message)));
@@ -320,9 +320,9 @@ impl WorkerPool {
                     );
                     connected += 1;
                 }
-                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, cause }))) => {
                     self.say_all(&ToWorker::Abort);
-                    return Err(self.failed(worker, unreachable, words));
+                    return Err(self.failed(worker, unreachable, cause));
                 }
                 Ok((worker, WorkerEvent::Lost(message))) => {
                     self.say_all(&ToWorker::Abort);

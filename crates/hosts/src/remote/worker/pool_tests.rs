@@ -368,7 +368,7 @@ fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
 #[test]
 fn a_worker_that_cannot_do_its_part_aborts_all() {
     let mut rehearsal = Rehearsal::here(2, silent);
-    rehearsal.says(1, FromWorker::Failed { unreachable: true, words: "no way".into() });
+    rehearsal.says(1, FromWorker::Failed { unreachable: true, cause: "no way".into() });
     let why = rehearsal.gather(&[0, 1]).unwrap_err();
     assert!(
         matches!(&why, WorkerPoolError::Unreachable(message) if message == "worker 2 (process 8): no way"),

@@ -317,7 +317,7 @@ impl WorkerLoop<'_> {
             };
             let answer = answer.unwrap_or_else(|t| {
                 tracing::error!(unreachable = t.unreachable, reason = t.text, "this worker cannot go on");
-                FromWorker::Failed { unreachable: t.unreachable, words: t.text }
+                FromWorker::Failed { unreachable: t.unreachable, cause: t.text }
             });
             say(&self.output, &answer)?;
         }

@@ -2,7 +2,7 @@
 
 use super::args::{Backend, WsfArgs};
 use super::iteration::{self, Iteration, folder_name};
-use crate::plan::lower::options::{PRIVILEGED, Rig, SshRig};
+use crate::plan::lower::options::{Deployment, PRIVILEGED, SshDeployment};
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::inventory::Inventory;
 use dyno_frontend::exit::{Cause, Exit, Failure};
@@ -33,8 +33,8 @@ fn usage(words: impl Into<Cause>) -> Failure {
 }
 
 /// Reads the place of servers and clients.
-pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
-    let asked = &args.rig;
+pub fn read_deployment(args: &WsfArgs) -> Result<Deployment, Failure> {
+    let asked = &args.deployment;
     let strange = [
         ("--inventory", asked.inventory.is_some(), Backend::Ssh),
         ("--ssh", !asked.ssh.is_empty(), Backend::Ssh),
@@ -46,14 +46,14 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
         return Err(usage(format!("{option}: is for --backend {}", name(*of))));
     }
     match asked.backend {
-        Backend::Local => Ok(Rig::Local),
+        Backend::Local => Ok(Deployment::Local),
         Backend::Ssh => ssh(args),
         Backend::Kubernetes => {
             let mut keys = keys("--kubernetes", "namespace=bench", &asked.kubernetes)?;
             if asked.privileged {
                 keys.push((PRIVILEGED.to_owned(), true.into()));
             }
-            Ok(Rig::Kubernetes(keys))
+            Ok(Deployment::Kubernetes(keys))
         }
     }
 }
@@ -61,12 +61,16 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
 /// Returns the version of the servers' program, as far as it can be known from here: on this host, or by the tag of the pods'
 /// image.
 pub fn version(args: &WsfArgs) -> Option<String> {
-    match args.rig.backend {
+    match args.deployment.backend {
         Backend::Local => program_version(args.server.into(), args.program.as_deref(), &Machine::default()),
         Backend::Ssh => None,
         Backend::Kubernetes => {
-            let image =
-                args.rig.kubernetes.iter().rev().find_map(|text| text.strip_prefix("server_image="))?;
+            let image = args
+                .deployment
+                .kubernetes
+                .iter()
+                .rev()
+                .find_map(|text| text.strip_prefix("server_image="))?;
             let (_, tag) = image.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
             Some(tag.to_owned())
         }
@@ -84,8 +88,8 @@ fn keys(option: &str, such: &str, texts: &[String]) -> Result<Vec<(String, Value
     texts.iter().map(of).collect()
 }
 
-fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
-    let Some(path) = &args.rig.inventory else {
+fn ssh(args: &WsfArgs) -> Result<Deployment, Failure> {
+    let Some(path) = &args.deployment.inventory else {
         let message = "expected --inventory FILE, with the groups worker and client";
         return Err(usage(format!("--backend ssh: {message}")));
     };
@@ -99,13 +103,13 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
         let hosts = inventory.select_hosts(name).map_err(|e| wrong(&e))?;
         Ok(hosts.into_iter().map(|host| host.name).collect())
     };
-    let mut more = keys("--ssh", "config=FILE", &args.rig.ssh)?;
+    let mut more = keys("--ssh", "config=FILE", &args.deployment.ssh)?;
     for (_, value) in more.iter_mut().filter(|(key, _)| key == "config") {
         let path = value.as_str().unwrap_or_default().to_owned();
         let whole = absolute(Path::new(&path)).map_err(|e| usage(format!("--ssh config={path}: {e}")))?;
         *value = whole.into();
     }
-    Ok(Rig::Ssh(SshRig {
+    Ok(Deployment::Ssh(SshDeployment {
         inventory: absolute(path).map_err(|e| wrong(&e))?,
         more,
         servers: group("worker")?,
@@ -116,7 +120,7 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
 
 /// `--manifests`.
 pub fn manifests(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
-    let Some(folder) = &args.rig.manifests else { return Ok(Exit::Ok) };
+    let Some(folder) = &args.deployment.manifests else { return Ok(Exit::Ok) };
     for one in iterations {
         let own = match iterations.len() {
             1 => folder.clone(),

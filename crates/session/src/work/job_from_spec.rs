@@ -12,7 +12,7 @@ use std::sync::Arc;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The measured job of `workload`.
-pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<Job, Refused> {
+pub(super) fn measure_job(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<Job, Refused> {
     let measure = &spec.phases.measure;
     let operations = measure.operations.as_ref().map(|n| n.0);
     let duration_ns = match (&measure.duration, operations) {
@@ -62,7 +62,11 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
 }
 
 /// The load job of `workload`: closed loop unless a rate is given, until `operations` are done.
-pub(super) fn load(spec: &Experiment, workload: Arc<dyn Workload>, operations: u64) -> Result<Job, Refused> {
+pub(super) fn load_job(
+    spec: &Experiment,
+    workload: Arc<dyn Workload>,
+    operations: u64,
+) -> Result<Job, Refused> {
     let load = &spec.phases.load;
     let pacing = match &load.rate {
         Some(rate) => {
@@ -78,7 +82,7 @@ pub(super) fn load(spec: &Experiment, workload: Arc<dyn Workload>, operations: u
         warm_users: None,
         pipeline: load.pipeline,
         batch: load.batch,
-        ..measure(spec, workload)?
+        ..measure_job(spec, workload)?
     };
     job.check()?;
     Ok(job)

@@ -3,20 +3,20 @@
 use crate::plan::cases::choose;
 use crate::plan::lower::LoweredCase;
 use crate::plan::lower::lower;
+use crate::plan::lower::options::Deployment;
 use crate::plan::lower::options::LowerOptions;
-use crate::plan::lower::options::Rig;
-use crate::plan::lower::options::SshRig;
+use crate::plan::lower::options::SshDeployment;
 use crate::plan::*;
 use dyno_config::experiment::{Experiment, read_plan};
 use dyno_config::server::placement::Policy;
 use dyno_config::server::tuning::{Rps, RpsWord};
 use serde_json::json;
 
-fn lowered(sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
-    lowered_case("gated", sets, rig)
+fn lowered(sets: &[&str], deployment: Deployment) -> Result<LoweredCase, String> {
+    lowered_case("gated", sets, deployment)
 }
 
-fn lowered_case(typed: &str, sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
+fn lowered_case(typed: &str, sets: &[&str], deployment: Deployment) -> Result<LoweredCase, String> {
     let sets: Vec<SetOption> = sets.iter().map(|text| SetOption::parse(text).unwrap()).collect();
     let case = choose(typed).unwrap().case;
     let nothing: &dyn Fn(&str) -> Option<String> = &|_| None;
@@ -31,18 +31,18 @@ fn lowered_case(typed: &str, sets: &[&str], rig: Rig) -> Result<LoweredCase, Str
         sets: &sets,
         faithful: false,
     };
-    lower(&resolve(&asked, 0).unwrap(), &LowerOptions { rig, ..LowerOptions::default() })
+    lower(&resolve(&asked, 0).unwrap(), &LowerOptions { deployment, ..LowerOptions::default() })
         .map_err(|error| error.to_string())
 }
 
-fn experiment(sets: &[&str], rig: Rig) -> Experiment {
-    let lowered = lowered(sets, rig).unwrap();
+fn experiment(sets: &[&str], deployment: Deployment) -> Experiment {
+    let lowered = lowered(sets, deployment).unwrap();
     read_plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
 }
 
-fn two_groups() -> Rig {
+fn two_groups() -> Deployment {
     let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
-    Rig::Ssh(SshRig {
+    Deployment::Ssh(SshDeployment {
         inventory: "hosts.ini".into(),
         more: vec![("config".into(), json!("conf"))],
         servers: names(&["db1", "db2"]),
@@ -68,15 +68,17 @@ fn pairs_on_hosts() {
     }
     let few = lowered(&["CLIENT_COUNT=9"], two_groups()).unwrap_err();
     assert!(few.contains("CLIENT_COUNT=9") && few.contains("3 hosts"), "{few}");
-    let same = SshRig { servers: vec!["a".into()], clients: vec!["a".into()], ..SshRig::default() };
-    let both = lowered(&["CLIENT_COUNT=1"], Rig::Ssh(same)).unwrap_err();
+    let same =
+        SshDeployment { servers: vec!["a".into()], clients: vec!["a".into()], ..SshDeployment::default() };
+    let both = lowered(&["CLIENT_COUNT=1"], Deployment::Ssh(same)).unwrap_err();
     assert!(both.contains("RUN_SINGLE_NODE"), "{both}");
 }
 
 #[test]
 fn pairs_in_pods() {
-    let keys =
-        || Rig::Kubernetes(vec![("namespace".into(), json!("bench")), ("pull".into(), json!("Never"))]);
+    let keys = || {
+        Deployment::Kubernetes(vec![("namespace".into(), json!("bench")), ("pull".into(), json!("Never"))])
+    };
     let sets = ["CLIENT_SERVER_PAIR=5", "CLIENT_COUNT=2", "KUBERNETES_RESOURCE_LIMITS=true"];
     let made = experiment(&[&sets[..], &["KUBERNETES_RESOURCE_LIMITS_MEMORY=4Gi"]].concat(), keys());
     let kubernetes = made.kubernetes.as_ref().unwrap();
@@ -104,13 +106,13 @@ fn pairs_in_pods() {
         }
         assert_eq!(kubernetes.workers.max_skew, None);
     }
-    let keys_that_win = Rig::Kubernetes(vec![("workers.max_skew".into(), json!(9))]);
+    let keys_that_win = Deployment::Kubernetes(vec![("workers.max_skew".into(), json!(9))]);
     assert_eq!(experiment(&[], keys_that_win).kubernetes.unwrap().workers.max_skew, Some(9));
 }
 
 #[test]
 fn what_pods_cannot_have_is_refused() {
-    let pods = || Rig::Kubernetes(Vec::new());
+    let pods = || Deployment::Kubernetes(Vec::new());
     for (set, word) in [
         ("NUMACTL_OPTION=2", "NUMACTL_OPTION"),
         ("CUSTOMER_NUMAOPT_SERVER=-N%200", "CUSTOMER_NUMAOPT_SERVER"),
@@ -127,15 +129,15 @@ fn what_pods_cannot_have_is_refused() {
     let must = &one["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
     assert_eq!(must["labelSelector"]["matchLabels"]["app.kubernetes.io/component"], "worker");
     // What pods are told is not noted as idle.
-    let notes = |rig: Rig| lowered(&["MAX_SKEW=2"], rig).unwrap().notes.join("\n");
-    assert!(notes(Rig::Local).contains("MAX_SKEW: recorded"));
+    let notes = |deployment: Deployment| lowered(&["MAX_SKEW=2"], deployment).unwrap().notes.join("\n");
+    assert!(notes(Deployment::Local).contains("MAX_SKEW: recorded"));
     assert!(!notes(pods()).contains("MAX_SKEW"));
 }
 
 /// As the original's pods, which are privileged and on the network of their node.
 #[test]
 fn pods_with_privileges_choose_cores_and_folders_of_their_node() {
-    let pods = || Rig::Kubernetes(vec![("servers.privileged".into(), json!(true))]);
+    let pods = || Deployment::Kubernetes(vec![("servers.privileged".into(), json!(true))]);
     let of = |sets: &[&str]| experiment(sets, pods());
     let made = of(&["CLIENT_SERVER_PAIR=16", "CLIENT_COUNT=3", "NUMACTL_OPTION=1"]);
     assert_eq!(made.server.as_ref().unwrap().placement.policy, Policy::BindByPort);
@@ -151,13 +153,13 @@ fn pods_with_privileges_choose_cores_and_folders_of_their_node() {
     let own = of(&["CUSTOMER_NUMAOPT_SERVER=numactl%20-N%200", "NUMACTL_OPTION=5"]);
     assert_eq!(own.server.unwrap().placement.numactl.as_deref(), Some("-N 0"));
     // Without them it is refused, with the option that allows it.
-    let refused = lowered(&["NUMACTL_OPTION=1"], Rig::Kubernetes(Vec::new())).unwrap_err();
+    let refused = lowered(&["NUMACTL_OPTION=1"], Deployment::Kubernetes(Vec::new())).unwrap_err();
     assert!(refused.contains("--privileged"), "{refused}");
 }
 
 #[test]
 fn packets_are_steered_on_the_hosts_of_servers() {
-    let of = |rig: Rig| {
+    let of = |deployment: Deployment| {
         let sets = [SetOption::parse("NETWORK_RPS_TUNE_ENABLE=true").unwrap()];
         let asked = CaseRequest {
             case: choose("gated").unwrap().case,
@@ -168,20 +170,21 @@ fn packets_are_steered_on_the_hosts_of_servers() {
             sets: &sets,
             faithful: false,
         };
-        let means = LowerOptions { rig, ..LowerOptions::default() };
+        let means = LowerOptions { deployment, ..LowerOptions::default() };
         let lowered = lower(&resolve(&asked, 0).unwrap(), &means).unwrap();
         (read_plan(&lowered.text, "wsf", &[]).unwrap().base.host.rps, lowered.notes.join("\n"))
     };
-    let privileged = Rig::Kubernetes(vec![("servers.privileged".into(), json!(true))]);
-    for rig in [two_groups(), privileged] {
-        let (rps, notes) = of(rig);
+    let privileged = Deployment::Kubernetes(vec![("servers.privileged".into(), json!(true))]);
+    for deployment in [two_groups(), privileged] {
+        let (rps, notes) = of(deployment);
         assert_eq!(rps["*"], Rps::Word(RpsWord::All));
         assert!(!notes.contains("NETWORK_RPS_TUNE_ENABLE"), "{notes}");
     }
-    for (rig, message) in
-        [(Rig::Local, "a local run uses no network device"), (Rig::Kubernetes(Vec::new()), "--privileged")]
-    {
-        let (rps, notes) = of(rig);
+    for (deployment, message) in [
+        (Deployment::Local, "a local run uses no network device"),
+        (Deployment::Kubernetes(Vec::new()), "--privileged"),
+    ] {
+        let (rps, notes) = of(deployment);
         assert!(rps.is_empty() && notes.contains(message), "{notes}");
     }
 }
@@ -191,7 +194,7 @@ fn packets_are_steered_on_the_hosts_of_servers() {
 fn files_of_25_are_known() {
     let of = |name: &str| {
         let sets = [format!("WORKLOAD_FILE={name}")];
-        let lowered = lowered_case("90read10update", &[&sets[0]], Rig::Local).unwrap();
+        let lowered = lowered_case("90read10update", &[&sets[0]], Deployment::Local).unwrap();
         read_plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
     };
     for (name, records, length) in [
