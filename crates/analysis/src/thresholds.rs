@@ -269,13 +269,20 @@ impl Condition {
         Ok(Condition { text: text.trim().to_owned(), quantity, relation, limit })
     }
 
+    /// Reads an expression about a run that records `metrics`.
+    pub fn parse_for_metrics(text: &str, metrics: &[String]) -> Result<Self, BadThreshold> {
+        let condition = Self::parse(text)?;
+        condition.check_metric(metrics)?;
+        Ok(condition)
+    }
+
     /// Returns it as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Refuses a metric that the run does not record.
-    pub fn check_metric(&self, metrics: &[String]) -> Result<(), BadThreshold> {
+    fn check_metric(&self, metrics: &[String]) -> Result<(), BadThreshold> {
         let Quantity::Latency { metric, .. } = &self.quantity else { return Ok(()) };
         if metric == "all" || metrics.iter().any(|m| m.eq_ignore_ascii_case(metric)) {
             return Ok(());

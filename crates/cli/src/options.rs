@@ -308,6 +308,32 @@ fn targets() -> String {
     )
 }
 
+/// What becomes of the result of a run.
+#[derive(Clone, Debug, Args)]
+pub struct ResultArgs {
+    /// The run directory; default: dyno-runs/TIME-WORKLOAD
+    #[arg(short, long, value_name = "DIR", help_heading = "Result")]
+    pub out: Option<PathBuf>,
+    /// Write no run directory
+    #[arg(long, conflicts_with = "out", help_heading = "Result")]
+    pub no_out: bool,
+    /// Print summary.json instead of the summary
+    #[arg(long, help_heading = "Result")]
+    pub json: bool,
+    /// Write the result as JUnit XML, as CI systems read tests: a case for each threshold and for each claim of the verdict
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub junit: Option<PathBuf>,
+    /// Print no progress
+    #[arg(short, long, help_heading = "Result")]
+    pub quiet: bool,
+    /// Serve the live page on a free port of the loopback, and print its address
+    #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
+    pub web: bool,
+    /// The same, and open it in a browser
+    #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
+    pub open: bool,
+}
+
 /// `dyno run`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = targets())]
@@ -404,21 +430,8 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Client")]
     pub no_pin: bool,
 
-    /// The run directory; default: dyno-runs/TIME-WORKLOAD
-    #[arg(short, long, value_name = "DIR", help_heading = "Result")]
-    pub out: Option<PathBuf>,
-    /// Write no run directory
-    #[arg(long, conflicts_with = "out", help_heading = "Result")]
-    pub no_out: bool,
-    /// Print summary.json instead of the summary
-    #[arg(long, help_heading = "Result")]
-    pub json: bool,
-    /// Write the result as JUnit XML, as CI systems read tests: a case for each threshold and for each claim of the verdict
-    #[arg(long, value_name = "FILE", help_heading = "Result")]
-    pub junit: Option<PathBuf>,
-    /// Print no progress
-    #[arg(short, long, help_heading = "Result")]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub result: ResultArgs,
 
     /// Watch nothing but the load itself
     #[arg(long, conflicts_with = "prometheus", help_heading = "Monitoring")]
@@ -426,12 +439,6 @@ pub struct RunArgs {
     /// An exporter to scrape as well; may be given several times
     #[arg(long, value_name = "NAME=URL", help_heading = "Monitoring")]
     pub prometheus: Vec<String>,
-    /// Serve the live page on a free port of the loopback, and print its address
-    #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
-    pub web: bool,
-    /// The same, and open it in a browser
-    #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
-    pub open: bool,
     #[command(flatten)]
     pub live: LiveArgs,
 }

@@ -2,7 +2,6 @@
 
 use crate::bindings;
 use crate::property::DescribedProperty;
-use dyno_config::client;
 use dyno_workload::ycsb::{Scope, known_properties};
 
 /// Prefixes of properties that other programs or later releases read; they pass without a note.
@@ -15,7 +14,7 @@ pub fn all() -> Vec<DescribedProperty> {
             Scope::Client if p.name.starts_with("basicdb.") => "basic",
             Scope::Client => "client",
             Scope::Core => "core",
-            Scope::Dyno => "dyno",
+            Scope::Dyno | Scope::DynoClient => "dyno",
             Scope::Occupancy => "occupancy",
             Scope::TimeSeries => "timeseries",
             Scope::Economy => "closedeconomy",
@@ -24,13 +23,7 @@ pub fn all() -> Vec<DescribedProperty> {
         default: p.default,
         doc: p.doc.into(),
     });
-    let client = client::PROPERTIES.iter().map(|p| DescribedProperty {
-        group: "dyno",
-        name: p.name.into(),
-        default: p.default,
-        doc: p.doc.into(),
-    });
-    workloads.chain(client).chain(bindings::properties()).collect()
+    workloads.chain(bindings::properties()).collect()
 }
 
 /// Returns whether a property with this name belongs to another program.

@@ -6,39 +6,9 @@
 use crate::settings::{BadSetting, PropertySettings};
 use dyno_types::limits::{ASKED_S, BATCH, CONNECTIONS, OPERATIONS_PER_S, PIPELINE, SAMPLES, THREADS};
 use dyno_types::units::parse_duration_ns;
+use dyno_workload::ycsb::BadProperty;
 use dyno_workload::ycsb::properties::{MAX_COUNT, PropertyReader};
-use dyno_workload::ycsb::{BadProperty, Property, Scope};
 use std::fmt;
-
-/// The properties that are read here beyond those of `dyno_workload::ycsb::known_properties`.
-pub const PROPERTIES: [Property; 9] = [
-    dyno("dyno.pipeline", "1", "operations in flight per connection, 1 to 10000"),
-    Property {
-        name: "batchsize",
-        default: "1",
-        doc: "inserts that go out as one batch while loading, 1 to 100000; also mongodb.batchsize",
-        scope: Scope::Client,
-    },
-    dyno("dyno.arrivals", "constant", "gaps between arrivals where target is set: constant or poisson"),
-    dyno("dyno.warmup", "0", "duration at the start that does not count, such as 10s"),
-    dyno(
-        "dyno.timeout",
-        "",
-        "how long a reply is awaited, such as 500ms; 0 for ever; wins over redis.timeout",
-    ),
-    dyno("dyno.interval", "1s", "length of the intervals of --out's files, 10ms to 1s"),
-    dyno(
-        "dyno.samples",
-        "20000000",
-        "single samples kept for measurement types other than hdrhistogram; 40 bytes each",
-    ),
-    dyno("dyno.load.threads", "auto", "operating-system threads that make the load, 1 to 1024 or auto"),
-    dyno("dyno.workers", "1", "workers that share the load, each with its own users and records, 1 to 1024"),
-];
-
-const fn dyno(name: &'static str, default: &'static str, doc: &'static str) -> Property {
-    Property { name, default, doc, scope: Scope::Dyno }
-}
 
 /// YCSB's words where there are more threads than operations.
 const MORE_THREADS: &str =
@@ -248,6 +218,7 @@ fn load_threads(settings: &PropertySettings) -> Result<Option<u32>, BadSetting> 
 mod tests {
     use super::*;
     use crate::settings::Source;
+    use dyno_workload::ycsb::{Property, Scope, known_properties};
 
     fn read(pairs: &[(&str, &str)]) -> Result<ClientConfig, String> {
         let mut settings = PropertySettings::new();
@@ -255,6 +226,11 @@ mod tests {
             settings.set_property(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
         }
         ClientConfig::from_settings(&settings).map_err(|bad| bad.to_string())
+    }
+
+    /// The properties that only dyno's client has.
+    fn of_client() -> impl Iterator<Item = &'static Property> {
+        known_properties().iter().filter(|p| p.scope == Scope::DynoClient)
     }
 
     #[test]
@@ -267,7 +243,7 @@ mod tests {
         assert_eq!((config.timeout_ns, config.load_threads), (None, None));
         assert_eq!(config.warnings, [Warning::Endless]);
         // The declared defaults are what is read where nothing is set.
-        let mut pairs: Vec<(&str, &str)> = PROPERTIES.iter().map(|p| (p.name, p.default)).collect();
+        let mut pairs: Vec<(&str, &str)> = of_client().map(|p| (p.name, p.default)).collect();
         pairs.retain(|(_, default)| !default.is_empty());
         assert_eq!(read(&pairs).unwrap(), config);
     }

@@ -13,6 +13,7 @@ use dyno_hosts::servers::preflight::{find_program, find_router, version_of};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list};
+use dyno_session::work::ycsb::idle_properties;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,8 +68,8 @@ pub fn unmet_requirements(cells: &[MatrixCell], machine: &Machine) -> Vec<UnmetR
     for cell in cells {
         // Cells often differ in nothing that matters here.
         let same = |other: &&Experiment| {
-            (&other.server, &other.client, &other.target)
-                == (&cell.spec.server, &cell.spec.client, &cell.spec.target)
+            (&other.server, &other.client, &other.target, &other.workload)
+                == (&cell.spec.server, &cell.spec.client, &cell.spec.target, &cell.spec.workload)
         };
         let before = known.iter().find(|(other, _)| same(other)).map(|(_, errors)| errors.clone());
         let errors = before.unwrap_or_else(|| {
@@ -136,6 +137,12 @@ fn of_cell(cell: &MatrixCell, topology: &Topology) -> Vec<(bool, TreeError)> {
         }
     }
     errors.extend(of_store(spec).map(|text| told("client.limits.memory", text)));
+    let ycsb = spec.workload.ycsb.iter();
+    errors.extend(ycsb.flat_map(|ycsb| idle_properties(&ycsb.workload)).map(|idle| {
+        let instead = idle.instead.map_or("`dyno ycsb` has it".into(), |key| format!("use {key}"));
+        let text = format!("{}: {} has no effect on an experiment: {instead}", idle.source, idle.name);
+        (false, placed(&cell.tree, "workload.ycsb.workload", text))
+    }));
     errors
 }
 

@@ -238,12 +238,8 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
         _ => {}
     }
     let read = |(key, text): &(&str, String)| {
-        let condition = Condition::parse(text)
-            .map_err(|e| Refused::new(RefusalCode::BadValue, *key, format!("{key}: {e}")))?;
-        condition
-            .check_metric(metrics)
-            .map_err(|e| Refused::new(RefusalCode::BadValue, *key, format!("{key}: {e}")))?;
-        Ok(condition)
+        Condition::parse_for_metrics(text, metrics)
+            .map_err(|e| Refused::new(RefusalCode::BadValue, *key, format!("{key}: {e}")))
     };
     all.iter().map(read).collect()
 }

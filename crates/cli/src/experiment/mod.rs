@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Fai
     sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
     let plan = planned(&text, name, &sets)?;
     if args.in_cluster {
-        let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
+        let path = args.result.out.clone().unwrap_or_else(|| new_directory(&plan.name));
         return in_cluster::begin(&plan, &text, &sets, &path);
     }
     carry_out_text(args, &text, name, &sets, junit)
@@ -67,13 +67,14 @@ fn carry_out_text(
     let outlets = args.live.outlets()?;
     let plan = planned(text, name, sets)?;
     ready(&plan)?;
-    let path = args.out.clone().unwrap_or_else(|| new_directory(&plan.name));
+    let path = args.result.out.clone().unwrap_or_else(|| new_directory(&plan.name));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let mut directory = Directory::create(&path, text, name, sets, &plan)?;
-    let wanted = args.web || args.open;
-    let live = wanted.then(|| crate::serve::show_live_page(directory.path(), args.open)).transpose()?;
-    let how = CarryOut { quiet: args.quiet, json: args.json, outlets, junit, persistent: None };
+    let wanted = args.result.web || args.result.open;
+    let live =
+        wanted.then(|| crate::serve::show_live_page(directory.path(), args.result.open)).transpose()?;
+    let how = CarryOut { quiet: args.result.quiet, json: args.result.json, outlets, junit, persistent: None };
     let ended = carry_out(&plan, &mut directory, control, how);
     // Nothing holds the directory any more: the page learns that it is over.
     drop(directory);
@@ -100,7 +101,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
     if let Some(one) = typed_options(args).next() {
         return refused(one.option, one.key);
     }
-    match args.no_out {
+    match args.result.no_out {
         true => Err(Failure::usage("--no-out does not go with an experiment, which is its directory")),
         false => Ok(()),
     }

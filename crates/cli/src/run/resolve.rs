@@ -1,10 +1,10 @@
 //! Request of `dyno run`: an experiment, its work and its thresholds; the target is not touched before
 //! [`Resolved::prepare`].
 
-use super::spec::{INSTEAD, RunSpec, usage};
-use dyno_analysis::Condition;
+use super::spec::{RunSpec, option_of, usage};
+use dyno_analysis::{BadThreshold, Condition};
 use dyno_config::experiment::When;
-use dyno_config::settings::{PropertySettings, Source};
+use dyno_config::settings::PropertySettings;
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Job, Pacing};
@@ -12,6 +12,7 @@ use dyno_frontend::conductor::choose_cores;
 use dyno_frontend::exit::Failure;
 use dyno_frontend::terminal;
 use dyno_session::existing_records::remove_records;
+use dyno_session::work::ycsb::{IdleProperty, idle_properties};
 use dyno_session::work::{Work, read_as};
 use dyno_types::units::{Rate, counted};
 use std::sync::Arc;
@@ -46,22 +47,19 @@ impl Resolved {
     /// Names the option whose value cannot be used.
     pub fn new(run: RunSpec) -> Result<Self, Failure> {
         let work = run.worded(read_as)?;
-        for (key, option) in INSTEAD {
-            let of_file = work.settings().get(key).map(|setting| setting.source.clone());
-            if let Some(source @ Source::File { .. }) = of_file.filter(|_| key != "operationcount") {
-                terminal::note(&format!("{source}: {key} has no effect on `dyno run`: use {option}"));
-            }
+        let ycsb = run.experiment.workload.ycsb.iter();
+        for idle in ycsb.flat_map(|ycsb| idle_properties(&ycsb.workload)) {
+            let IdleProperty { source, name, instead } = idle;
+            let instead =
+                instead.map_or("`dyno ycsb` has it".into(), |key| format!("use {}", option_of(key)));
+            terminal::note(&format!("{source}: {name} has no effect on `dyno run`: {instead}"));
         }
         let mut resolved =
             Resolved { run, work, conditions: Vec::new(), cores: vec![None], spin: false, one_loader: false };
         let metrics = resolved.measure_job()?.workload.metrics().to_vec();
-        let condition = |text: &String| {
-            let condition = Condition::parse(text)?;
-            condition.check_metric(&metrics)?;
-            Ok(condition)
-        };
-        let require = &resolved.run.experiment.require;
-        let conditions: Result<_, dyno_analysis::BadThreshold> = require.iter().map(condition).collect();
+        let require = resolved.run.experiment.require.iter();
+        let conditions: Result<_, BadThreshold> =
+            require.map(|text| Condition::parse_for_metrics(text, &metrics)).collect();
         resolved.conditions = conditions.map_err(|e| usage("--require", e))?;
         Ok(resolved)
     }

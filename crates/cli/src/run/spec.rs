@@ -3,44 +3,37 @@
 //! Options become the tree that a file becomes, each value with the option that has set it; the same reader makes an
 //! experiment of it. Messages and recorded settings name who has set a value by the tree alone.
 
-use crate::derived_options::{PROPERTIES, PROPERTY, typed_options};
+use crate::derived_options::{DerivedOption, PROPERTIES, PROPERTY, typed_options};
 use crate::options::RunArgs;
-use dyno_config::experiment::{Experiment, When};
+use dyno_config::experiment::flags::RUN_FLAGS;
+use dyno_config::experiment::{Driver, Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::tree::{Node, Origin, TreeError, Value};
+use dyno_db::target::ClientDriver;
 use dyno_engine::affinity;
 use dyno_frontend::exit::Failure;
 use dyno_monitor::prometheus::Url;
 use dyno_session::watch::WatchPlan;
 use dyno_session::work::Wording;
 use dyno_session::work::rates::parse_profile;
+use dyno_session::work::ycsb::KEYS_INSTEAD;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
-use dyno_workload::ycsb::{Scope, known_properties};
+use dyno_workload::ycsb::{Property, known_properties};
 use std::time::Duration;
 
 /// Most users that load records.
 const LOADERS: usize = 16;
 
-/// Properties of YCSB's client that say what the data set is; the others are YCSB's alone.
-const DATA: [&str; 4] = ["recordcount", "insertstart", "insertcount", "operationcount"];
+/// The option that sets a key of the experiment.
+pub(super) fn option_of(key: &str) -> String {
+    let flag = RUN_FLAGS.iter().find(|flag| flag.key == key);
+    flag.map_or_else(|| key.to_owned(), |flag| format!("--{}", flag.long))
+}
 
-/// Properties whose place an option of `dyno run` takes.
-pub(super) const INSTEAD: [(&str, &str); 4] = [
-    ("threadcount", "--users"),
-    ("target", "--rate"),
-    ("operationcount", "--ops"),
-    ("maxexecutiontime", "--duration"),
-];
-
-/// Returns whether `dyno run` takes note of a property: of YCSB's client only of those that describe the data.
+/// Returns whether `dyno run` takes note of a property, as far as it is one of YCSB's.
 pub(super) fn is_used(key: &str) -> bool {
-    let scope = known_properties().iter().find(|p| p.name == key).map(|p| p.scope);
-    match scope {
-        Some(Scope::Client) => DATA.contains(&key),
-        Some(Scope::Occupancy | Scope::TimeSeries | Scope::Economy) => false,
-        Some(Scope::Core | Scope::Dyno) | None => true,
-    }
+    known_properties().iter().find(|p| p.name == key).is_none_or(Property::describes_workload)
 }
 
 /// Returns whether `--workload` names a workload of one's own.
@@ -71,42 +64,8 @@ impl RunSpec {
     /// Names the option whose value cannot be used.
     pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
         let mut tree = args.spec.tree.clone();
-        for one in typed_options(args) {
-            if let Some(value) = one.value {
-                tree.set_path(one.key, typed(one.option, value()));
-            }
-        }
-        if !args.prometheus.is_empty() {
-            tree.set_path("monitors.prometheus", exporters(&args.prometheus)?);
-        }
-        match &args.workload {
-            Some(file) if is_template(file) => {
-                refuse_options(args, file)?;
-                refuse_experiment(file)?;
-                let text = bounded::text_file(file, TEXT_BYTES).unwrap_or_default();
-                let commands = dyno_config::template::has_commands(&text);
-                let key = if commands { "workload.commands.file" } else { "workload.documents" };
-                tree.set_path(key, typed("--workload", Value::Text(file.clone())));
-            }
-            None if tree.find_path("workload.recording").is_some() => {
-                if tree.find_path("workload.recording.file").is_none() {
-                    return Err(usage(
-                        "--recording",
-                        "expected a file: --speed, --from, --to, --only, --include and --yes-write say how it is replayed",
-                    ));
-                }
-            }
-            None if tree.find_path("workload.commands").is_some() => refuse_unused(&tree)?,
-            workload => {
-                if let Some(workload) = workload {
-                    tree.set_path(
-                        "workload.ycsb.workload",
-                        typed("--workload", Value::Text(workload.clone())),
-                    );
-                }
-                let properties = properties(args, &tree)?;
-                tree.set_path(PROPERTIES, properties);
-            }
+        for (key, value) in derived_values(args)? {
+            tree.set_path(key, value);
         }
         let mut experiment = Experiment::from_tree(&tree).map_err(refused)?;
         experiment.target.clone_from(&args.target);
@@ -167,6 +126,14 @@ impl RunSpec {
         Ok(monitors.enabled.then_some(plan))
     }
 
+    /// Client that speaks to the database.
+    pub fn client_driver(&self) -> ClientDriver {
+        match self.experiment.client.driver {
+            Driver::Wire => ClientDriver::Wire,
+            Driver::Official => ClientDriver::Official,
+        }
+    }
+
     /// Returns whether records are loaded at all.
     pub fn loads(&self) -> bool {
         self.experiment.phases.load.when != When::Never
@@ -175,6 +142,53 @@ impl RunSpec {
 
 fn refused(error: TreeError) -> Failure {
     Failure::usage(error)
+}
+
+/// A key of the experiment, and its value.
+type KeyValue = (&'static str, Node);
+
+/// What options say that are no fields of the experiment.
+fn derived_values(args: &RunArgs) -> Result<Vec<KeyValue>, Failure> {
+    let switch = |one: &DerivedOption| one.value.map(|value| (one.key, typed(one.option, value())));
+    let mut all: Vec<KeyValue> = typed_options(args).filter_map(switch).collect();
+    if !args.prometheus.is_empty() {
+        all.push(("monitors.prometheus", exporters(&args.prometheus)?));
+    }
+    all.extend(workload_values(args)?);
+    Ok(all)
+}
+
+/// What `--workload` and YCSB's properties say.
+fn workload_values(args: &RunArgs) -> Result<Vec<KeyValue>, Failure> {
+    let tree = &args.spec.tree;
+    let named = |key, name: &String| (key, typed("--workload", Value::Text(name.clone())));
+    match &args.workload {
+        Some(file) if is_template(file) => {
+            refuse_options(args, file)?;
+            refuse_experiment(file)?;
+            let text = bounded::text_file(file, TEXT_BYTES).unwrap_or_default();
+            let commands = dyno_config::template::has_commands(&text);
+            Ok(vec![named(if commands { "workload.commands.file" } else { "workload.documents" }, file)])
+        }
+        None if tree.find_path("workload.recording").is_some() => {
+            match tree.find_path("workload.recording.file") {
+                Some(_) => Ok(Vec::new()),
+                None => Err(usage(
+                    "--recording",
+                    "expected a file: --speed, --from, --to, --only, --include and --yes-write say how it is replayed",
+                )),
+            }
+        }
+        None if tree.find_path("workload.commands").is_some() => {
+            refuse_unused(tree)?;
+            Ok(Vec::new())
+        }
+        workload => {
+            let workload = workload.iter().map(|name| named("workload.ycsb.workload", name));
+            let properties = (PROPERTIES, properties(args, tree)?);
+            Ok(workload.chain([properties]).collect())
+        }
+    }
 }
 
 /// `NAME=URL` for each exporter.
@@ -223,9 +237,10 @@ fn properties(args: &RunArgs, tree: &Node) -> Result<Node, Failure> {
         let (key, value) = pair
             .split_once('=')
             .ok_or_else(|| usage(PROPERTY, format!("{pair:?}: expected KEY=VALUE, such as fieldcount=5")))?;
-        let instead = INSTEAD.iter().find(|(property, _)| *property == key);
+        let instead = KEYS_INSTEAD.into_iter().find(|(property, _)| *property == key);
         if !is_used(key) || instead.is_some() {
-            let use_ = instead.map_or("`dyno ycsb` has it".into(), |(_, option)| format!("use {option}"));
+            let use_ =
+                instead.map_or("`dyno ycsb` has it".into(), |(_, key)| format!("use {}", option_of(key)));
             return Err(usage(PROPERTY, format!("{key} has no effect on `dyno run`: {use_}")));
         }
         set(key, value.to_owned(), PROPERTY);

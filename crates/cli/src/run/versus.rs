@@ -51,14 +51,14 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         Some(seed) => seed.read().map_err(Failure::usage)?,
         None => Experiment::default().seed,
     };
-    check_new(args.out.as_ref())?;
-    let folder = args.out.clone().unwrap_or_else(|| new_directory("versus"));
+    check_new(args.result.out.as_ref())?;
+    let folder = args.result.out.clone().unwrap_or_else(|| new_directory("versus"));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let program = std::env::current_exe()?;
-    let quiet = args.quiet || args.json;
+    let quiet = args.result.quiet || args.result.json;
     let say = |message: &str| {
         if !quiet {
             terminal::note(message);
@@ -95,7 +95,7 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
             }
         }
     }
-    let exit = compare::compare_turns(SIDES.map(|side| folder.join(side)), args.json)?;
+    let exit = compare::compare_turns(SIDES.map(|side| folder.join(side)), args.result.json)?;
     say(&format!("runs: {}", folder.display()));
     Ok(if exit == Exit::Ok && missed { Exit::Threshold } else { exit })
 }

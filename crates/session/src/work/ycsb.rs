@@ -15,7 +15,7 @@ use dyno_types::{Content, RefusalCode, Refused, Verb, suggest};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
 use dyno_workload::ycsb::{
-    CoreConfig, CoreWorkload, PriorInserts, known_properties, stock_by_letter, stock_file,
+    CoreConfig, CoreWorkload, PriorInserts, Scope, known_properties, stock_by_letter, stock_file,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +23,14 @@ use std::sync::Arc;
 
 /// Records where the user does not say how many.
 const RECORDS: u64 = 100_000;
+
+/// Properties of YCSB whose place a key of the experiment takes.
+pub const KEYS_INSTEAD: [(&str, &str); 4] = [
+    ("threadcount", "phases.measure.users"),
+    ("target", "phases.measure.rate"),
+    ("operationcount", "phases.measure.operations"),
+    ("maxexecutiontime", "phases.measure.duration"),
+];
 
 /// Records with fields.
 pub(super) struct YcsbRecords {
@@ -149,6 +157,37 @@ pub fn core_config_of(spec: &Experiment) -> Result<CoreConfig, Refused> {
     Ok(core_config(&settings)?)
 }
 
+/// A property of a workload's file that has no effect outside of YCSB's command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleProperty {
+    /// File and line.
+    pub source: Source,
+    /// Its name.
+    pub name: String,
+    /// The key of the experiment that has the effect, if there is one.
+    pub instead: Option<&'static str>,
+}
+
+/// Properties of the file `workload` that say how much load there is, or how it is made: an experiment's keys say that.
+/// `operationcount` shapes the key space, too; what YCSB's client prints and how it measures is not missed.
+pub fn idle_properties(workload: &str) -> Vec<IdleProperty> {
+    let mut settings = PropertySettings::new();
+    // A file that cannot be read is refused where the work is.
+    if take_workload(workload, &mut settings, &Wording::FILE).is_err() {
+        return Vec::new();
+    }
+    let instead =
+        |name: &str| KEYS_INSTEAD.iter().find(|(property, _)| *property == name).map(|(_, key)| *key);
+    let idle = known_properties()
+        .iter()
+        .filter(|p| !p.describes_workload() && (p.scope == Scope::DynoClient || instead(p.name).is_some()));
+    idle.filter_map(|p| {
+        let source = settings.get(p.name)?.source.clone();
+        Some(IdleProperty { source, name: p.name.to_owned(), instead: instead(p.name) })
+    })
+    .collect()
+}
+
 /// Layers: the workload's file or built-in text, then the experiment's own words.
 fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(PropertySettings, String), Refused> {
     let mut settings = PropertySettings::new();
@@ -183,13 +222,23 @@ fn take_properties(
 ) -> Result<(), Refused> {
     let known = known_properties();
     for (key, value) in all {
-        if !known.iter().any(|p| p.name == key) {
+        let Some(property) = known.iter().find(|p| p.name == key) else {
             let hint = suggest::hint(key, known.iter().map(|p| p.name));
             let source = (wording.source)(&format!("{at}.{key}"));
             return Err(Refused::new(
                 RefusalCode::UnknownName,
                 source.to_string(),
                 format!("{source}: unknown property {key:?}{hint}"),
+            ));
+        };
+        if !property.describes_workload() {
+            let instead = KEYS_INSTEAD.iter().find(|(name, _)| name == key);
+            let instead = instead.map_or("`dyno ycsb` has it".into(), |(_, key)| format!("use {key}"));
+            let source = (wording.source)(&format!("{at}.{key}"));
+            return Err(Refused::new(
+                RefusalCode::BadValue,
+                source.to_string(),
+                format!("{source}: {key} has no effect on an experiment: {instead}"),
             ));
         }
         settings.set_property(key, value, (wording.source)(&format!("{at}.{key}")));
@@ -269,4 +318,49 @@ pub fn needed_verbs(p: &Proportions) -> Vec<Verb> {
         (p.delete, Verb::Delete),
     ];
     weighted.into_iter().filter(|(weight, _)| *weight > 0.0).map(|(_, verb)| verb).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(properties: &str) -> Experiment {
+        let text = format!("target: 'null:'\nworkload: {{ycsb: {{properties: {properties}}}}}\n");
+        let tree = dyno_config::tree::Node::parse(&text, "x.yaml").unwrap();
+        Experiment::from_tree(&tree).unwrap()
+    }
+
+    #[test]
+    fn properties_of_ycsbs_client_are_refused_with_the_key_that_has_the_effect() {
+        let refused = |properties: &str| {
+            let read = YcsbRecords::read(&experiment(properties), &Wording::FILE);
+            read.err().map(|refused| refused.to_string()).unwrap_or_default()
+        };
+        assert!(
+            refused("{threadcount: 4}")
+                .ends_with("threadcount has no effect on an experiment: use phases.measure.users")
+        );
+        assert!(refused("{target: 4}").ends_with("use phases.measure.rate"));
+        for property in ["batchsize", "dyno.pipeline", "measurementtype", "totalcash", "delayedseries"] {
+            assert!(refused(&format!("{{{property}: 1}}")).ends_with("`dyno ycsb` has it"), "{property}");
+        }
+        assert!(refused("{fieldcont: 4}").contains("did you mean fieldcount?"));
+        for property in ["fieldcount", "insertstart", "operationcount", "dyno.seed"] {
+            assert_eq!(refused(&format!("{{{property}: 4}}")), "", "{property}");
+        }
+    }
+
+    #[test]
+    fn properties_of_a_workloads_file_that_do_nothing_are_found() {
+        let path = std::env::temp_dir().join(format!("dyno-idle-properties-{}", std::process::id()));
+        let text =
+            "workload=core\nrecordcount=5\nthreadcount=7\nexporter=x\noperationcount=9\ndyno.pipeline=2\n";
+        std::fs::write(&path, text).unwrap();
+        let idle = idle_properties(path.to_str().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        let found: Vec<_> = idle.iter().map(|one| (one.name.as_str(), one.instead)).collect();
+        assert_eq!(found, [("threadcount", Some("phases.measure.users")), ("dyno.pipeline", None)]);
+        assert_eq!(idle[0].source.to_string(), format!("{}:3", path.display()));
+        assert_eq!(idle_properties("a"), []);
+    }
 }

@@ -10,8 +10,10 @@ pub enum Scope {
     Client,
     /// YCSB's core workload.
     Core,
-    /// Additions that YCSB does not know.
+    /// Additions to the core workload that YCSB does not know.
     Dyno,
+    /// Additions to the client that YCSB does not know.
+    DynoClient,
     /// The constant-occupancy workload.
     Occupancy,
     /// The time-series workload.
@@ -33,6 +35,21 @@ pub struct Property {
     pub scope: Scope,
 }
 
+/// Properties of the client that say what the data set is.
+const DATA: [&str; 4] = ["recordcount", "insertstart", "insertcount", "operationcount"];
+
+impl Property {
+    /// Returns whether it says what data and requests of the core workload are like. Others shape YCSB's client, or another of
+    /// its workloads: only a command line of YCSB has them.
+    pub fn describes_workload(&self) -> bool {
+        match self.scope {
+            Scope::Client => DATA.contains(&self.name),
+            Scope::Core | Scope::Dyno => true,
+            Scope::DynoClient | Scope::Occupancy | Scope::TimeSeries | Scope::Economy => false,
+        }
+    }
+}
+
 /// All properties, grouped by scope.
 pub fn known_properties() -> &'static [Property] {
     PROPERTIES
@@ -48,6 +65,10 @@ const fn core(name: &'static str, default: &'static str, doc: &'static str) -> P
 
 const fn dyno(name: &'static str, default: &'static str, doc: &'static str) -> Property {
     Property { name, default, doc, scope: Scope::Dyno }
+}
+
+const fn dyno_client(name: &'static str, default: &'static str, doc: &'static str) -> Property {
+    Property { name, default, doc, scope: Scope::DynoClient }
 }
 
 const fn occupancy(name: &'static str, default: &'static str, doc: &'static str) -> Property {
@@ -216,6 +237,39 @@ const PROPERTIES: &[Property] = &[
     economy("totalCash", "1000000", "another spelling of totalcash"),
     economy("validatebyquery", "true", "accepted; accounts are always read one by one; also validateByQuery"),
     economy("validateByQuery", "true", "another spelling of validatebyquery"),
+    dyno_client("dyno.pipeline", "1", "operations in flight per connection, 1 to 10000"),
+    dyno_client(
+        "batchsize",
+        "1",
+        "inserts that go out as one batch while loading, 1 to 100000; also mongodb.batchsize",
+    ),
+    dyno_client(
+        "dyno.arrivals",
+        "constant",
+        "gaps between arrivals where target is set: constant or poisson",
+    ),
+    dyno_client("dyno.warmup", "0", "duration at the start that does not count, such as 10s"),
+    dyno_client(
+        "dyno.timeout",
+        "",
+        "how long a reply is awaited, such as 500ms; 0 for ever; wins over redis.timeout",
+    ),
+    dyno_client("dyno.interval", "1s", "length of the intervals of --out's files, 10ms to 1s"),
+    dyno_client(
+        "dyno.samples",
+        "20000000",
+        "single samples kept for measurement types other than hdrhistogram; 40 bytes each",
+    ),
+    dyno_client(
+        "dyno.load.threads",
+        "auto",
+        "operating-system threads that make the load, 1 to 1024 or auto",
+    ),
+    dyno_client(
+        "dyno.workers",
+        "1",
+        "workers that share the load, each with its own users and records, 1 to 1024",
+    ),
 ];
 
 #[cfg(test)]

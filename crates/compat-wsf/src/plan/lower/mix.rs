@@ -4,6 +4,7 @@ use crate::plan::lower::draft::Draft;
 use crate::plan::lower::error::LowerError;
 use dyno_config::properties;
 use dyno_types::{RefusalCode, Refused};
+use dyno_workload::ycsb::known_properties;
 use serde_json::json;
 use std::path::Path;
 
@@ -163,8 +164,9 @@ impl Draft<'_> {
             );
             return Err(Refused::new(RefusalCode::BadValue, "WORKLOAD_FILE", text).into());
         };
-        let known = dyno_workload::ycsb::known_properties();
-        let entries = entries.into_iter().filter(|entry| known.iter().any(|p| p.name == entry.key));
+        // What shapes YCSB's client alone, variables say.
+        let known = || known_properties().iter().filter(|p| p.describes_workload());
+        let entries = entries.into_iter().filter(|entry| known().any(|p| p.name == entry.key));
         Ok(entries.map(|entry| property(&entry.key, &entry.value)).collect())
     }
 
