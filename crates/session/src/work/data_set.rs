@@ -4,6 +4,7 @@ use crate::work::recording::{check_protocol, survey_recording};
 use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::PropertySettings;
+use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
 use dyno_recording::RecordingHeader;
@@ -155,11 +156,33 @@ impl LoadedWork {
                 ));
             }
         }
+        if is_empty {
+            return Ok(self
+                .find_empty_collection(collections.as_ref(), wanted)?
+                .unwrap_or(FoundData::Nothing));
+        }
         Ok(match other {
-            _ if is_empty => FoundData::Nothing,
             Some(message) => FoundData::Other(message),
             None => FoundData::All(format!("the documents of {} are there already", self.file)),
         })
+    }
+
+    /// A collection without documents that the data set would make: it is there already, with options and indexes of its own.
+    fn find_empty_collection(
+        &self,
+        collections: &dyn Collections,
+        wanted: &DataSetContents,
+    ) -> Result<Option<FoundData>, RunError> {
+        for of in &wanted.made {
+            let there = collections.list_collections(&of.database)?.unwrap_or_default();
+            if there.contains(&of.collection) {
+                return Ok(Some(FoundData::Other(format!(
+                    "the empty collection {of}, whose options and indexes may be others than those of {}",
+                    self.file
+                ))));
+            }
+        }
+        Ok(None)
     }
 
     /// Drops the collections of the data set: unlike keys, documents that are there are not replaced.
