@@ -7,13 +7,15 @@
 //!
 //! `entry` is one command, `format` the file, `sources` what recordings are made of, `exchange` pairs requests and replies,
 //! `proxy` records what it relays, `replay` is a recording as a workload, `learn` a workload that behaves like one, `credentials`
-//! what never enters one.
+//! what never enters one; `anonymise` puts other words in place of those that say whose data they were.
 
+pub mod anonymise;
 pub mod credentials;
 pub mod entry;
 pub mod exchange;
 pub mod format;
 pub mod learn;
+mod long;
 pub mod protocol;
 pub mod proxy;
 pub mod replay;

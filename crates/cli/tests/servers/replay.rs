@@ -223,6 +223,53 @@ fn commands_are_due_when_they_were() {
 }
 
 #[test]
+fn commands_are_due_at_a_rate_in_place_of_their_times() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    recorded(&dyno, &traffic(3_000));
+    for (arrivals_are, workers) in [("constant", "1"), ("poisson", "2")] {
+        server.cli(&["FLUSHALL"]);
+        server.cli(&["CONFIG", "RESETSTAT"]);
+        let options =
+            ["--rate", "600", "--arrivals", arrivals_are, "--workers", workers, "--out", arrivals_are];
+        let output = dyno.run(&[&["replay", "t.dyno", &server.uri()][..], &options].concat());
+        assert_exit(&output, &[0, 5]);
+        let summary = dyno.summary(arrivals_are);
+        let measured = phase(&summary, "measure");
+        // 901 commands at 600/s: the last is due after 1.5 s, or what 900 gaps make, whose sum has a deviation of 50 ms.
+        let (sent, length) = (outcome(measured, "ok"), measured["seconds"].as_f64().unwrap());
+        assert!((length - 901.0 / 600.0).abs() < 0.01, "{arrivals_are}: {length}");
+        assert!(sent <= 901 && sent > if workers == "1" { 900 } else { 700 }, "{arrivals_are}: {sent}");
+        // In the order of then: a key is set and then read, by two connections.
+        let (set, get) = (calls(&server)["SET"], calls(&server)["GET"]);
+        assert!(set.abs_diff(get) <= 1 && set.abs_diff(sent / 3) <= 1, "{set} {get} {sent}");
+    }
+    let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "600", "--speed", "2"]);
+    assert_exit(&refused, &[2]);
+    let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "ramp:1:2:1s"]);
+    assert_exit(&refused, &[2]);
+    assert!(stderr(&refused).contains("constant rate"), "{}", stderr(&refused));
+}
+
+#[test]
+fn absolute_expiries_are_as_far_away_as_they_were() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
+    let dyno = Dyno::new();
+    // Lines of MONITOR at 1,000 s since 1970.
+    let mut text = monitor_line(0, 0, 1, "SET a v EXAT 1500");
+    text += &monitor_line(1, 0, 1, "SET b v EX 500");
+    text += &monitor_line(2, 0, 1, "SET c v");
+    text += &monitor_line(3, 0, 1, "PEXPIREAT c 1500000");
+    recorded(&dyno, &text);
+    let output = dyno.run(&["replay", "t.dyno", &server.uri()]);
+    assert_exit(&output, &[0, 5]);
+    for key in ["a", "b", "c"] {
+        let left: i64 = server.cli(&["TTL", key]).parse().unwrap();
+        assert!((400..=502).contains(&left), "{key}: {left}");
+    }
+}
+
+#[test]
 fn a_part_a_half_and_workers() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
     let (dyno, uri) = (Dyno::new(), server.uri());

@@ -373,7 +373,7 @@ pub struct RecordingSource {
     /// Path of a recording that `dyno record` has made.
     #[schemars(extend(
         "x-flag" = "--recording <FILE>",
-        "x-conflicts" = "workload distribution fields field_length properties records command rate users think ops pipeline"
+        "x-conflicts" = "workload distribution fields field_length properties records command users think ops pipeline"
     ))]
     pub file: String,
     /// How many times as fast as it was recorded, or max: each command as soon as the one before it is answered. Default: 1.

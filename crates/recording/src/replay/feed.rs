@@ -1,7 +1,7 @@
 //! Commands on their way from the file to users: a thread reads ahead of the load.
 
 use super::compare::DivergenceCounts;
-use super::long::put_long;
+use super::expiry::{has_absolute_times, move_expiry};
 use super::mongodb::cursors::LiveCursors;
 use super::mongodb::{CommandReader, Document, LeftOut, ReadCommand, command_words};
 use super::options::ReplayOptions;
@@ -10,6 +10,7 @@ use super::selection::Chooser;
 use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name};
 use crate::entry::{Arguments, Entry, RecordedReply};
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingPoint, RecordingReader};
+use crate::long::put_long;
 use crate::protocol::RecordedProtocol;
 use dyno_db_redis::protocol::resp::{put_array, put_bulk};
 use dyno_workload::ReplayedReplies;
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Bytes of commands that are read ahead of the load, and the most where a user has nothing to send meanwhile.
 const AHEAD_BYTES: (u64, u64) = (256 << 20, 1 << 30);
@@ -56,6 +57,24 @@ fn effect(arguments: &Arguments) -> Effect {
     }
 }
 
+/// What follows from a command's name.
+#[derive(Clone, Copy, Debug)]
+struct NameTraits {
+    metric: u16,
+    /// Replies to it can be compared.
+    is_comparable: bool,
+    effect: Effect,
+    /// It may hold an absolute time.
+    may_expire: bool,
+}
+
+impl NameTraits {
+    /// Of a command that dyno adds.
+    fn added(metric: u16, effect: Effect) -> Self {
+        NameTraits { metric, is_comparable: false, effect, may_expire: false }
+    }
+}
+
 /// A command to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct PlayedCommand {
@@ -77,7 +96,7 @@ pub(super) struct PlayedCommand {
 }
 
 impl PlayedCommand {
-    fn of_entry(entry: &Entry, (metric, is_comparable, effect): (u16, bool, Effect)) -> Self {
+    fn of_entry(entry: &Entry, traits: NameTraits) -> Self {
         let arguments = &entry.arguments;
         let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
         let mut bytes = Vec::new();
@@ -86,14 +105,14 @@ impl PlayedCommand {
         }
         PlayedCommand {
             at_ns: entry.at_ns,
-            metric,
+            metric: traits.metric,
             waits: !entry.overlaps,
             restores: false,
-            effect,
+            effect: traits.effect,
             bytes: bytes.into_boxed_slice(),
             made: (!is_kept).then(|| Box::new(arguments.clone())),
             document: None,
-            then: entry.reply.as_ref().filter(|_| is_comparable).cloned().map(Box::new),
+            then: entry.reply.as_ref().filter(|_| traits.is_comparable).cloned().map(Box::new),
             after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
         }
     }
@@ -163,6 +182,11 @@ fn bulk_strings(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Nanoseconds since 1970.
+fn since_1970_ns() -> i128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
+}
+
 fn put_command(arguments: &Arguments, out: &mut Vec<u8>) {
     put_array(out, arguments.count());
     let mut made = Vec::new();
@@ -229,6 +253,8 @@ pub(super) struct Feed {
     point: RecordingPoint,
     has_replies: bool,
     protocol: RecordedProtocol,
+    /// Begin of the recording, nanoseconds since 1970, where it is known.
+    begins_ns: Option<u64>,
     /// Recorded times from command to reply, by metric, nanoseconds: those of commands that are sent. In shares of the users, so
     /// that load threads do not wait for each other.
     then: [Mutex<Vec<Histogram<u32>>>; SHARES],
@@ -245,6 +271,7 @@ impl Feed {
             point: header.point,
             has_replies: !header.is_without(Lack::Replies),
             protocol: header.protocol,
+            begins_ns: header.begins_ns,
             then: Default::default(),
             path: path.to_owned(),
             users: (0..survey.users).map(|_| Mutex::default()).collect(),
@@ -376,8 +403,8 @@ impl Feed {
         let mut chooser = Chooser::new(&self.options, self.protocol);
         let mut documents = (self.protocol == RecordedProtocol::Mongodb)
             .then(|| CommandReader::new(self.options.replay_number));
-        // By the command's name as it was written: its metric, whether replies to it can be compared, and its effect.
-        let mut known: HashMap<Vec<u8>, (u16, bool, Effect)> = HashMap::new();
+        // By the command's name as it was written.
+        let mut known: HashMap<Vec<u8>, NameTraits> = HashMap::new();
         // Of connections: commands before the part that set their state.
         let mut before: HashMap<u32, Vec<(String, Entry)>> = HashMap::new();
         // Of connections with an open transaction: whether something of it is left out.
@@ -387,6 +414,8 @@ impl Feed {
         // Commands without a reply, by their numbers in the file: it may come late.
         let mut unanswered: HashMap<u64, u16> = HashMap::new();
         let mut commands = 0u64;
+        let mut schedule = self.options.schedule.map(|schedule| schedule.begin());
+        let begun_ns = since_1970_ns();
         let mut entry = Entry::default();
         while let Some(event) = reader.next_event(&mut entry)? {
             if let RecordedEvent::LateReply { number, reply } = &event {
@@ -397,6 +426,17 @@ impl Feed {
             }
             commands += 1;
             let number = documents.as_mut().map_or(0, |documents| documents.take_number(entry.connection));
+            let (recorded_ns, is_in_part) = (entry.at_ns, self.options.is_in_part(entry.at_ns));
+            if let Some(schedule) = &mut schedule {
+                let is_sent = is_in_part
+                    && self.survey.has_user(entry.connection)
+                    && chooser.reason_against(&entry).is_none();
+                if is_sent {
+                    self.read_ns.store(self.options.from_ns + schedule.peek_arrival().1, Ordering::Relaxed);
+                    schedule.advance_arrival();
+                }
+                entry.at_ns = self.read_ns.load(Ordering::Relaxed);
+            }
             self.read_ns.store(entry.at_ns, Ordering::Relaxed);
             if entry.arguments.is_empty() {
                 continue;
@@ -405,15 +445,15 @@ impl Feed {
             if user == NO_USER {
                 // A transaction may begin on a connection of another worker.
                 if let Some(documents) = &mut documents
-                    && self.options.is_in_part(entry.at_ns)
+                    && is_in_part
                     && chooser.reason_against(&entry).is_none()
                 {
                     documents.note_transaction(&entry.arguments);
                 }
                 continue;
             }
-            if !self.options.is_in_part(entry.at_ns) {
-                if entry.at_ns < self.options.from_ns && documents.is_none() && sets_state(&entry.arguments) {
+            if !is_in_part {
+                if recorded_ns < self.options.from_ns && documents.is_none() && sets_state(&entry.arguments) {
                     let name = entry.arguments.command_name();
                     if name == "RESET" {
                         before.remove(&entry.connection);
@@ -446,7 +486,12 @@ impl Feed {
                 Some(facts) => *facts,
                 None => {
                     let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
-                    let facts = (metric, is_comparable(&entry.arguments), effect(&entry.arguments));
+                    let facts = NameTraits {
+                        metric,
+                        is_comparable: is_comparable(&entry.arguments),
+                        effect: effect(&entry.arguments),
+                        may_expire: has_absolute_times(&entry.arguments),
+                    };
                     known.insert(entry.arguments.word(0).to_vec(), facts);
                     facts
                 }
@@ -465,13 +510,13 @@ impl Feed {
                 for (_, mut one) in all {
                     (one.at_ns, one.implied, one.overlaps, one.reply) = (entry.at_ns, true, false, None);
                     let metric = number_of(&metric_name(&one)).map_or(other, |number| number as u16);
-                    self.push(user, PlayedCommand::of_entry(&one, (metric, false, Effect::State)));
+                    self.push(user, PlayedCommand::of_entry(&one, NameTraits::added(metric, Effect::State)));
                 }
             }
             if entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
-                unanswered.insert(commands - 1, facts.0);
+                unanswered.insert(commands - 1, facts.metric);
             }
-            if facts.2 == Effect::Ends {
+            if facts.effect == Effect::Ends {
                 match open.remove(&entry.connection) {
                     // Its begin is not in the part that is replayed: alone it would be an error.
                     None => continue,
@@ -479,12 +524,17 @@ impl Feed {
                     Some(true) => entry.reply = None,
                     Some(false) => {}
                 }
-            } else if facts.2 == Effect::Begins {
+            } else if facts.effect == Effect::Begins {
                 open.insert(entry.connection, false);
             }
             if entry.arguments.is_named("RESET") {
                 self.put_reset(user, &entry, open.remove(&entry.connection).is_some(), other);
                 continue;
+            }
+            if facts.may_expire
+                && let Some(arguments) = self.moved_expiry(&entry, recorded_ns, begun_ns)
+            {
+                entry.arguments = arguments;
             }
             self.push(user, PlayedCommand::of_entry(&entry, facts));
             if !self.await_load() {
@@ -492,6 +542,17 @@ impl Feed {
             }
         }
         Ok(())
+    }
+
+    /// A command with an absolute expiry that is as far from now as it was from then; `None` where it has none, or it is not known
+    /// when then was. The replay began at `begun_ns`, nanoseconds since 1970.
+    fn moved_expiry(&self, entry: &Entry, recorded_ns: u64, begun_ns: i128) -> Option<Arguments> {
+        let then_ns = i128::from(self.begins_ns?) + i128::from(recorded_ns);
+        let now_ns = match self.options.due_ns(entry.at_ns) {
+            Some(due_ns) => begun_ns + i128::from(due_ns),
+            None => since_1970_ns(),
+        };
+        move_expiry(&entry.arguments, now_ns - then_ns)
     }
 
     /// Waits until the load has come nearer; false if the reader is to end.
@@ -544,7 +605,7 @@ impl Feed {
         for (words, effect) in discards.into_iter().chain([(vec!["SELECT", &database], Effect::State)]) {
             let one =
                 Entry { at_ns: entry.at_ns, arguments: Arguments::from_words(words), ..Entry::default() };
-            self.push(user, PlayedCommand::of_entry(&one, (metric, false, effect)));
+            self.push(user, PlayedCommand::of_entry(&one, NameTraits::added(metric, effect)));
         }
     }
 
@@ -565,7 +626,10 @@ mod tests {
         {
             let arguments = Arguments::from_words(["SET", key, "secret"]);
             let entry = Entry { arguments, ..Entry::default() };
-            assert_eq!(PlayedCommand::of_entry(&entry, (0, true, Effect::None)).first_words(), shown);
+            assert_eq!(
+                PlayedCommand::of_entry(&entry, NameTraits::added(0, Effect::None)).first_words(),
+                shown
+            );
         }
     }
 }

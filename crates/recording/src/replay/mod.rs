@@ -12,8 +12,8 @@
 
 mod compare;
 mod data_set;
+mod expiry;
 mod feed;
-mod long;
 mod mongodb;
 mod options;
 mod redis_rules;
@@ -23,7 +23,7 @@ mod workload;
 
 pub use data_set::{DataSetContents, find_contents};
 pub use mongodb::sent_document;
-pub use options::{ReplayOnly, ReplayOptions};
+pub use options::{ReplayOnly, ReplayOptions, ReplaySchedule};
 pub(crate) use selection::Chooser;
 pub use survey::{DATABASES, RecordingSurvey, survey_file};
 pub use workload::Replay;

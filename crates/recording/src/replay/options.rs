@@ -1,5 +1,7 @@
 //! How a recording is replayed.
 
+use dyno_engine::arrivals::{Process, Profile, Schedule};
+
 /// Which half of the traffic is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayOnly {
@@ -9,11 +11,31 @@ pub enum ReplayOnly {
     Writes,
 }
 
+/// Times in place of those of then: commands in the recorded order, at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReplaySchedule {
+    /// Commands a second, over all connections and workers.
+    pub rate: f64,
+    /// How they are spaced.
+    pub process: Process,
+    /// Seed of their gaps.
+    pub seed: u64,
+}
+
+impl ReplaySchedule {
+    /// Begins with the first command.
+    pub(super) fn begin(&self) -> Schedule {
+        Schedule::new(Profile::Constant { rate: self.rate }, self.process, self.seed, 0, 1)
+    }
+}
+
 /// How a recording is replayed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayOptions {
     /// How many times as fast as it was recorded; `None`: each command as soon as it may be sent.
     pub speed: Option<f64>,
+    /// Times in place of those of then; the speed is 1.
+    pub schedule: Option<ReplaySchedule>,
     /// Part of the recording: from this time on, nanoseconds.
     pub from_ns: u64,
     /// Up to this time.
@@ -36,6 +58,7 @@ impl Default for ReplayOptions {
     fn default() -> Self {
         ReplayOptions {
             speed: Some(1.0),
+            schedule: None,
             from_ns: 0,
             to_ns: u64::MAX,
             only: None,
@@ -69,6 +92,16 @@ impl ReplayOptions {
     pub(super) fn due_ns(&self, at_ns: u64) -> Option<u64> {
         let after = at_ns.saturating_sub(self.from_ns);
         self.speed.map(|speed| if speed == 1.0 { after } else { (after as f64 / speed) as u64 })
+    }
+
+    /// Length of what is sent, nanoseconds; `None` where commands have no times. `commands` are sent in `length_ns` of the
+    /// recording.
+    pub fn replayed_ns(&self, length_ns: u64, commands: u64) -> Option<u64> {
+        let length = |of: f64| (of as u64).saturating_add(1);
+        match &self.schedule {
+            Some(schedule) => Some(length(commands as f64 * 1e9 / schedule.rate)),
+            None => self.speed.map(|speed| length(length_ns as f64 / speed)),
+        }
     }
 }
 

@@ -65,6 +65,8 @@ pub struct RecordingSurvey {
     pub cut_off: bool,
     /// By connection: its user.
     pub(super) user_of: Vec<u32>,
+    /// The same over all workers, where this is the survey of one of several.
+    all_user_of: Option<Vec<u32>>,
 }
 
 /// The name under which a command is recorded: what would be no name is none.
@@ -87,6 +89,12 @@ impl RecordingSurvey {
             && chooser.reason_against(entry).is_none()
     }
 
+    /// Returns whether a worker has a connection's commands, this one or another.
+    pub(super) fn has_user(&self, connection: u32) -> bool {
+        let all = self.all_user_of.as_ref().unwrap_or(&self.user_of);
+        all.get(connection as usize).is_some_and(|user| *user != NO_USER)
+    }
+
     /// Notes what a command of MongoDB that is sent does.
     fn note_document(&mut self, entry: &Entry) {
         let facts = mongodb_rules::facts_of(&entry.arguments);
@@ -104,7 +112,7 @@ impl RecordingSurvey {
 
     /// The same with the names of the whole recording: the metrics of a worker are those of all.
     pub fn with_names_of(self, whole: &RecordingSurvey) -> Self {
-        RecordingSurvey { names: whole.names.clone(), ..self }
+        RecordingSurvey { names: whole.names.clone(), all_user_of: Some(whole.user_of.clone()), ..self }
     }
 
     /// Names of the metrics of a replay: commands by frequency, then the rest.

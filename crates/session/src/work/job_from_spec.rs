@@ -88,7 +88,8 @@ pub(super) fn load_job(
     Ok(job)
 }
 
-fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
+/// How operations are paced, as `phases.measure` asks for it.
+pub(super) fn pacing(spec: &Experiment) -> Result<Pacing, Refused> {
     let measure = &spec.phases.measure;
     let Some(rate) = &measure.rate else {
         return Ok(Pacing::Closed { think_ns: measure.think.as_ref().map_or(0, |span| span.0) });

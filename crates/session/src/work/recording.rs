@@ -5,8 +5,11 @@ use dyno_config::experiment::{Experiment, RecordingSource, TrafficKind};
 use dyno_config::settings::PropertySettings;
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
+use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
-use dyno_recording::replay::{DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, survey_file};
+use dyno_recording::replay::{
+    DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplaySchedule, survey_file,
+};
 use dyno_recording::{Lack, RecordedProtocol, RecordingHeader};
 use dyno_types::units::{Thousands, written_duration};
 use dyno_types::{Content, RefusalCode, Refused, Verb};
@@ -59,8 +62,31 @@ pub(super) struct RecordedWork {
     key: String,
 }
 
-fn options_of(source: &RecordingSource) -> ReplayOptions {
+/// The rate that commands are sent at in place of their own times.
+fn schedule_of(spec: &Experiment, wording: &Wording<'_>) -> Result<Option<ReplaySchedule>, Refused> {
+    if spec.phases.measure.rate.is_none() {
+        return Ok(None);
+    }
+    let place = (wording.source)("phases.measure.rate").to_string();
+    let refused = |why: &str| Refused::new(RefusalCode::Conflict, place.clone(), format!("{place}: {why}"));
+    let recording = spec.workload.recording.as_ref();
+    if recording.is_some_and(|source| source.speed.is_some()) {
+        let speed = (wording.source)("workload.recording.speed");
+        return Err(refused(&format!(
+            "it replaces the times of then, which {speed} scales: say one of them"
+        )));
+    }
+    match job_from_spec::pacing(spec)? {
+        Pacing::Open { profile: Profile::Constant { rate }, process } => {
+            Ok(Some(ReplaySchedule { rate, process, seed: spec.run_seed() }))
+        }
+        _ => Err(refused("a recording is replayed at a constant rate, such as 20k, or at the times of then")),
+    }
+}
+
+fn options_of(source: &RecordingSource, schedule: Option<ReplaySchedule>) -> ReplayOptions {
     ReplayOptions {
+        schedule,
         speed: match source.speed.as_ref().map_or(1.0, |speed| speed.0) {
             speed if speed.is_finite() => Some(speed),
             _ => None,
@@ -123,7 +149,7 @@ impl RecordedWork {
         wording: &Wording<'_>,
     ) -> Result<Self, Refused> {
         let key = (wording.source)("workload.recording.file").to_string();
-        let mut options = options_of(source);
+        let mut options = options_of(source, schedule_of(spec, wording)?);
         if options.from_ns >= options.to_ns {
             let key = (wording.source)("workload.recording.to").to_string();
             let message = format!("{key}: expected a time after {}", written_duration(options.from_ns));
@@ -136,7 +162,7 @@ impl RecordedWork {
             return Err(Refused::new(RefusalCode::Conflict, key, message));
         }
         let (header, survey) = survey_recording(&source.file, &options, &key)?;
-        if header.is_without(Lack::Times) {
+        if header.is_without(Lack::Times) && options.schedule.is_none() {
             // All commands would be due at once.
             options.speed = None;
         }
@@ -290,7 +316,7 @@ impl RecordedWork {
             (None, Some(span)) => span.0,
             (None, None) => 0,
         };
-        let length_ns = self.options.speed.map(|speed| (survey.length_ns as f64 / speed) as u64 + 1);
+        let length_ns = self.options.replayed_ns(survey.length_ns, survey.commands);
         let duration_ns = match (&asked.duration, length_ns) {
             (Some(span), Some(length)) => Some(span.0.min(length.saturating_sub(warmup_ns).max(1))),
             (Some(span), None) => Some(span.0),
@@ -356,7 +382,7 @@ impl Work for RecordedWork {
         if survey.cut_off {
             ready.notes.push("the file has no end: it was cut off, and is replayed as far as it goes".into());
         }
-        if self.header.is_without(Lack::Times) {
+        if self.options.speed.is_none() && self.header.is_without(Lack::Times) {
             ready.notes.push(
                 "it has no times: each command is sent as soon as the one before it is answered".into(),
             );

@@ -7,7 +7,7 @@ use dyno_types::rng::mix_bits;
 const PIECE: u64 = 1_024;
 
 /// Appends a value like the one that was recorded.
-pub(super) fn put_long(value: LongValue, out: &mut Vec<u8>) {
+pub(crate) fn put_long(value: LongValue, out: &mut Vec<u8>) {
     out.reserve(value.length as usize);
     let random = PIECE * u64::from(value.compressed.min(100)) / 100;
     let (mut left, mut state) = (value.length, value.hash);

@@ -1,0 +1,118 @@
+//! Absolute expiry times of Redis' commands: what was to expire an hour after its command then does so an hour after it now.
+
+use crate::entry::Arguments;
+
+/// Where a command has an absolute time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimePlace {
+    /// At this word, in units of so many nanoseconds.
+    At(usize, i128),
+    /// Behind `EXAT` or `PXAT`, from this word on.
+    Behind(usize),
+    /// At this word, milliseconds, if the command says `ABSTTL`.
+    IfAbsolute(usize),
+}
+
+const SECOND_NS: i128 = 1_000_000_000;
+const MILLISECOND_NS: i128 = 1_000_000;
+
+/// Commands with absolute times.
+const COMMANDS: [(&str, TimePlace); 9] = [
+    ("EXPIREAT", TimePlace::At(2, SECOND_NS)),
+    ("PEXPIREAT", TimePlace::At(2, MILLISECOND_NS)),
+    ("HEXPIREAT", TimePlace::At(2, SECOND_NS)),
+    ("HPEXPIREAT", TimePlace::At(2, MILLISECOND_NS)),
+    ("SET", TimePlace::Behind(3)),
+    ("GETEX", TimePlace::Behind(2)),
+    ("HGETEX", TimePlace::Behind(2)),
+    ("HSETEX", TimePlace::Behind(2)),
+    ("RESTORE", TimePlace::IfAbsolute(2)),
+];
+
+/// Returns whether a command has the name of one that may hold an absolute time.
+pub(super) fn has_absolute_times(arguments: &Arguments) -> bool {
+    COMMANDS.iter().any(|(name, _)| arguments.is_named(name))
+}
+
+/// The word that holds an absolute time, and its unit.
+fn find_time(arguments: &Arguments) -> Option<(usize, i128)> {
+    let place = COMMANDS.iter().find(|(name, _)| arguments.is_named(name))?.1;
+    let is = |number: usize, word: &str| arguments.word(number).eq_ignore_ascii_case(word.as_bytes());
+    let count = arguments.count();
+    match place {
+        TimePlace::At(number, unit) => (number < count).then_some((number, unit)),
+        TimePlace::Behind(from) => {
+            // What stands behind FIELDS are names and values.
+            let end = (from..count).find(|number| is(*number, "FIELDS")).unwrap_or(count);
+            let unit = |number: usize| match number {
+                number if is(number, "EXAT") => Some(SECOND_NS),
+                number if is(number, "PXAT") => Some(MILLISECOND_NS),
+                _ => None,
+            };
+            let found = (from..end).find_map(|number| Some((number + 1, unit(number)?)));
+            found.filter(|(number, _)| *number < count)
+        }
+        TimePlace::IfAbsolute(number) => {
+            (number + 2..count).any(|other| is(other, "ABSTTL")).then_some((number, MILLISECOND_NS))
+        }
+    }
+}
+
+/// Moves the absolute time of a command by so many nanoseconds; `None` where it has none.
+pub(super) fn move_expiry(arguments: &Arguments, by_ns: i128) -> Option<Arguments> {
+    let (place, unit_ns) = find_time(arguments)?;
+    let time: i128 = std::str::from_utf8(arguments.word(place)).ok()?.parse().ok()?;
+    // Zero and less delete at once, and RESTORE takes 0 for never.
+    if time <= 0 {
+        return None;
+    }
+    let moved = (time + by_ns / unit_ns).max(1);
+    let mut out = Arguments::default();
+    for (number, word) in arguments.words().enumerate() {
+        match arguments.long_value(number) {
+            Some(value) => out.push_long(value),
+            None if number == place => out.push_word(moved.to_string().as_bytes()),
+            None => out.push_word(word),
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(line: &str) -> Option<String> {
+        let arguments = Arguments::from_words(line.split(' '));
+        let found = move_expiry(&arguments, 60 * SECOND_NS)?;
+        Some(found.words().map(String::from_utf8_lossy).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn absolute_times_are_moved_and_others_are_not() {
+        for (then, now) in [
+            ("EXPIREAT k 1700000000", "EXPIREAT k 1700000060"),
+            ("pexpireat k 1700000000000 NX", "pexpireat k 1700000060000 NX"),
+            ("HEXPIREAT k 1700000000 FIELDS 1 f", "HEXPIREAT k 1700000060 FIELDS 1 f"),
+            ("SET k EXAT nx exat 1700000000", "SET k EXAT nx exat 1700000060"),
+            ("GETEX k PXAT 1700000000000", "GETEX k PXAT 1700000060000"),
+            ("HSETEX k FNX EXAT 1700000000 FIELDS 1 PXAT 5", "HSETEX k FNX EXAT 1700000060 FIELDS 1 PXAT 5"),
+            ("RESTORE k 1700000000000 v ABSTTL", "RESTORE k 1700000060000 v ABSTTL"),
+        ] {
+            assert_eq!(moved(then).as_deref(), Some(now));
+        }
+        for line in [
+            "SET k v EX 60",
+            "EXPIRE k 60",
+            "RESTORE k 60000 v",
+            "GET EXAT",
+            "SET k v EXAT",
+            "EXPIREAT k",
+            "EXPIREAT k -1",
+            "EXPIREAT k x",
+            "HSETEX k FIELDS 1 EXAT 1700000000",
+        ] {
+            assert_eq!(moved(line), None, "{line}");
+        }
+    }
+}
