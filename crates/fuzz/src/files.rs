@@ -33,6 +33,8 @@ pub fn recording(data: &[u8]) {
     use dyno_recording::sources::dump::{Namespace, archive::record_archive, json_lines::record_json_lines};
     use dyno_recording::sources::mongodb::{record_mongod_log, record_profile};
     use dyno_recording::sources::{NewRecording, aof::record_aof, monitor::record_monitor, rdb::record_rdb};
+    use dyno_recording::sources::{cache_trace::record_cache_trace, command_log::record_command_log};
+    use dyno_recording::sources::{playback::record_playback, traffic_log::record_traffic_logs};
     use dyno_recording::{Entry, RecordingReader, RecordingWriter};
     if let Ok(mut reader) = RecordingReader::new(data) {
         let mut entry = Entry::default();
@@ -42,6 +44,10 @@ pub fn recording(data: &[u8]) {
     let _ = record_monitor(&mut &data[..], &mut new);
     let _ = record_aof(&mut &data[..], &mut new);
     let _ = record_rdb(&mut &data[..], &mut new);
+    let _ = record_playback(&mut &data[..], &mut new);
+    let _ = record_traffic_logs(vec![Box::new(data)], &mut new);
+    let _ = record_command_log(&mut &data[..], &mut new);
+    let _ = record_cache_trace(&mut &data[..], &mut new);
     let _ = record_archive(&mut &data[..], &mut new);
     let of = Namespace { database: "d".into(), collection: "c".into() };
     let _ = record_json_lines(&mut &data[..], &of, &mut new);

@@ -4,6 +4,7 @@
 mod absent_controller;
 mod additions;
 mod adversity;
+mod anonymise;
 mod ansible;
 mod bad_runs;
 mod batches;
@@ -54,6 +55,7 @@ mod record_capture;
 mod record_mongodb;
 mod record_proxy;
 mod records_of_runs;
+mod records_of_tools;
 mod redis_tools;
 mod replay;
 mod replay_mongodb;

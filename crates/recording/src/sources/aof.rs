@@ -9,6 +9,7 @@
 //! evenly over it. A file that begins with a snapshot (`REDIS...`) is refused: of an append-only file of several parts the base
 //! is a data set, the incremental files are traffic.
 
+use super::seconds::{SECOND_NS, SpreadSecond};
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry};
 use crate::format::{
@@ -16,11 +17,6 @@ use crate::format::{
 };
 use dyno_types::limits::RECORD_BYTES;
 use std::io::{BufRead, Read, Write};
-
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// Commands of one second that are spread over it: beyond this the first ones are written with the second's begin.
-const SPREAD: usize = 1 << 20;
 
 /// Returns whether a file begins as an append-only file does.
 pub fn is_aof(head: &[u8]) -> bool {
@@ -95,26 +91,6 @@ fn read_next(
     Ok(Found::Command)
 }
 
-/// Commands of one second, until it is known how many there are.
-#[derive(Default)]
-struct Second {
-    begins_ns: u64,
-    commands: Vec<Entry>,
-}
-
-impl Second {
-    /// Writes the commands, spread over the time until the next ones at `until_ns`, at most a second.
-    fn write<W: Write>(&mut self, writer: &mut RecordingWriter<W>, until_ns: u64) -> Result<(), SourceError> {
-        let span_ns = until_ns.saturating_sub(self.begins_ns).clamp(1, SECOND_NS);
-        let count = self.commands.len() as u64;
-        for (number, mut entry) in (0..).zip(self.commands.drain(..)) {
-            entry.at_ns = self.begins_ns + span_ns * number / count;
-            writer.push_entry(&entry)?;
-        }
-        Ok(())
-    }
-}
-
 /// Records an append-only file.
 ///
 /// # Errors
@@ -127,7 +103,7 @@ pub fn record_aof<W: Write>(
     let (mut line, mut arguments) = (Vec::new(), Arguments::default());
     let mut begins_s = None;
     let mut recording: Option<RecordingWriter<W>> = None;
-    let mut second = Second::default();
+    let mut second = SpreadSecond::default();
     let (mut backward, mut cut) = (0, 0);
     loop {
         match read_next(input, &mut line, &mut arguments, limit)? {
@@ -137,31 +113,26 @@ pub fn record_aof<W: Write>(
             }
             Found::Time(time) => {
                 let first = *begins_s.get_or_insert(time);
-                let at_ns = time.saturating_sub(first) * SECOND_NS;
-                backward += u64::from(at_ns < second.begins_ns);
-                if at_ns > second.begins_ns {
-                    if let Some(writer) = &mut recording {
-                        second.write(writer, at_ns)?;
-                    }
-                    second.begins_ns = at_ns;
-                }
+                let at_ns = time.saturating_sub(first).saturating_mul(SECOND_NS);
+                backward += u64::from(second.begin_second(at_ns, recording.as_mut())?);
             }
             Found::Command => {
                 let writer = match &mut recording {
                     Some(writer) => writer,
                     None => recording.insert(new.begin(&header(begins_s, limit))?),
                 };
-                if second.commands.len() == SPREAD || begins_s.is_none() {
-                    second.write(writer, second.begins_ns)?;
+                let entry = Entry { arguments: arguments.clone(), ..Entry::default() };
+                match begins_s {
+                    Some(_) => second.push(entry, writer)?,
+                    None => drop(writer.push_entry(&entry)?),
                 }
-                second.commands.push(Entry { arguments: arguments.clone(), ..Entry::default() });
             }
         }
     }
     let Some(mut writer) = recording else {
         return Err(SourceError::Nothing("commands of an append-only file"));
     };
-    second.write(&mut writer, second.begins_ns + if begins_s.is_some() { SECOND_NS } else { 0 })?;
+    second.finish(&mut writer)?;
     writer.leave_out("times that went back (taken as the time before)", backward);
     writer.leave_out("commands that are cut off at the file's end", cut);
     Ok(writer.finish()?)

@@ -1,12 +1,21 @@
 //! What recordings are made of: files of other programs, captures, and traffic through a proxy.
 
 pub mod aof;
+mod bson_file;
+mod cache_request;
+pub mod cache_trace;
 pub mod capture;
+pub mod command_log;
+mod databases;
 pub mod dump;
 mod extended_json;
 pub mod mongodb;
 pub mod monitor;
+pub mod packed;
+pub mod playback;
 pub mod rdb;
+mod seconds;
+pub mod traffic_log;
 
 use crate::format::{RecordedProtocol, RecordingError, RecordingHeader, RecordingWriter};
 use std::io::Write;

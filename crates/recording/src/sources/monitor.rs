@@ -8,11 +8,11 @@
 //! It has no replies. Commands that a script calls come behind the script's, with `lua` instead of an address: they are left
 //! out, since the script's command brings them back. Passwords the server leaves out itself.
 
+use super::databases::ConnectionDatabases;
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry};
 use crate::exchange::read_inline;
 use crate::format::{Lack, RecordedProtocol, RecordingHeader, RecordingPoint, RecordingTotals};
-use std::collections::HashMap;
 use std::io::{BufRead, Write};
 
 /// Longest line, bytes: a byte of a value takes four at most.
@@ -55,13 +55,6 @@ fn read_line(line: &[u8]) -> Option<MonitorLine<'_>> {
     Some(MonitorLine { at_ns, database, client: &rest[space + 1..end], words: &rest[end + 2..] })
 }
 
-/// Connections by what the server calls them.
-#[derive(Default)]
-struct Connections {
-    /// Number and database of each.
-    known: HashMap<Vec<u8>, (u32, u32)>,
-}
-
 /// Records the output of MONITOR.
 ///
 /// # Errors
@@ -75,7 +68,7 @@ pub fn record_monitor<W: Write>(
     let mut recording = None;
     let (mut begins_ns, mut last_ns) = (0, 0);
     let (mut unread, mut scripts, mut backward) = (0, 0, 0);
-    let mut connections = Connections::default();
+    let mut connections = ConnectionDatabases::default();
     loop {
         line.clear();
         if std::io::Read::take(&mut *input, LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
@@ -108,27 +101,8 @@ pub fn record_monitor<W: Write>(
         backward += u64::from(found.at_ns < last_ns);
         last_ns = last_ns.max(found.at_ns);
         let at_ns = last_ns - begins_ns;
-        let number = connections.known.len() as u32;
-        let selects = arguments.is_named("SELECT");
-        let known = connections.known.get_mut(found.client);
-        let (connection, database) = match known {
-            Some(known) => known,
-            None => connections.known.entry(found.client.to_vec()).or_insert((number, 0)),
-        };
-        let mut entry = Entry { at_ns, connection: *connection, ..Entry::default() };
-        if *database != found.database && !selects {
-            *database = found.database;
-            entry.arguments.push_word(b"SELECT");
-            entry.arguments.push_word(found.database.to_string().as_bytes());
-            entry.implied = true;
-            writer.push_entry(&entry)?;
-            entry.arguments.clear();
-            entry.implied = false;
-        }
-        if selects && arguments.count() > 1 {
-            let chosen = std::str::from_utf8(arguments.word(1)).ok().and_then(|text| text.parse().ok());
-            *database = chosen.unwrap_or(*database);
-        }
+        let connection = connections.enter(at_ns, found.client, found.database, &arguments, writer)?;
+        let mut entry = Entry { at_ns, connection, ..Entry::default() };
         arguments.words().for_each(|word| entry.arguments.push_limited(word, limit));
         writer.push_entry(&entry)?;
     }

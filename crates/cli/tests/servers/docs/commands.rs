@@ -124,6 +124,11 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                     "replay.rs",
                     "commands_are_due_when_they_were",
                 ),
+                there(
+                    "replay traffic.dyno redis://127.0.0.1:6379 --rate 5k",
+                    "replay.rs",
+                    "commands_are_due_at_a_rate_in_place_of_their_times",
+                ),
             ],
         ),
         (
@@ -272,6 +277,7 @@ fn recording() -> Vec<Row> {
 
 fn recording_mongodb() -> Vec<Row> {
     let file = "record_mongodb.rs";
+    let tools = "records_of_tools.rs";
     vec![
         there(
             "record mongodb.pcap --point server -o mongodb.dyno",
@@ -298,6 +304,18 @@ fn recording_mongodb() -> Vec<Row> {
             file,
             "what_mongod_has_written_down_is_what_was_sent",
         ),
+        there(
+            "record traffic.playback.gz -o shop.dyno",
+            tools,
+            "a_playback_file_of_mongoreplay_is_sent_once_more",
+        ),
+        there(
+            "record traffic-*.bin -o dragonfly.dyno",
+            tools,
+            "logs_of_dragonflys_threads_are_sent_once_more",
+        ),
+        there("record command.log -o proxy.dyno", tools, "a_command_log_has_replies_to_compare_with"),
+        there("record cluster52.sort.zst -o cluster52.dyno", tools, "requests_of_a_cache_are_sent_once_more"),
     ]
 }
 

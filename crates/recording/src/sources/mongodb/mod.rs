@@ -125,6 +125,7 @@ impl LoggedError {
 /// A command that waits for its place.
 struct WaitingCommand {
     entry: Entry,
+    ended_ns: u64,
     opens: Option<i64>,
     uses: Option<i64>,
     bytes: usize,
@@ -142,6 +143,8 @@ struct SortedCommands<'a, 'b, W: Write> {
     links: CursorLinks,
     /// Entries of each connection.
     entries: HashMap<u32, u64>,
+    /// Where the source names no connections: when each of as many as were needed at once is free again.
+    free_ns: Option<Vec<u64>>,
     left_out: BTreeMap<&'static str, u64>,
 }
 
@@ -166,8 +169,20 @@ impl<'a, 'b, W: Write> SortedCommands<'a, 'b, W> {
             last_ns: 0,
             links: CursorLinks::default(),
             entries: HashMap::new(),
+            free_ns: lacks.contains(&Lack::Connections).then(Vec::new),
             left_out: BTreeMap::new(),
         }
+    }
+
+    /// The connection of a command that ran for this time: the first that is free, where the source names none.
+    fn connection_of(&mut self, named: u32, begun_ns: u64, ended_ns: u64) -> u32 {
+        let Some(free_ns) = &mut self.free_ns else { return named };
+        let place = free_ns.iter().position(|free| *free <= begun_ns).unwrap_or(free_ns.len());
+        if place == free_ns.len() {
+            free_ns.push(0);
+        }
+        free_ns[place] = ended_ns;
+        place as u32
     }
 
     fn leave_out(&mut self, reason: &'static str) {
@@ -197,7 +212,10 @@ impl<'a, 'b, W: Write> SortedCommands<'a, 'b, W> {
         let opens = outcome.cursor.filter(|id| *id != 0 && !outcome.exhausted && uses.is_none());
         let bytes = body.len() + 256;
         let begun_ns = logged.ended_ns.saturating_sub(logged.took_ns);
-        self.waiting.insert((begun_ns, self.count), WaitingCommand { entry, opens, uses, bytes });
+        self.waiting.insert(
+            (begun_ns, self.count),
+            WaitingCommand { entry, ended_ns: logged.ended_ns, opens, uses, bytes },
+        );
         (self.count, self.waiting_bytes) = (self.count + 1, self.waiting_bytes + bytes);
         while self.waiting.len() > WAITING || self.waiting_bytes > WAITING_BYTES {
             self.write_first()?;
@@ -215,6 +233,7 @@ impl<'a, 'b, W: Write> SortedCommands<'a, 'b, W> {
         }
         self.last_ns = self.last_ns.max(at_ns);
         first.entry.at_ns = self.last_ns;
+        first.entry.connection = self.connection_of(first.entry.connection, begun_ns, first.ended_ns);
         let opener = first.uses.and_then(|cursor| self.links.find_opener(cursor));
         let mut arguments = Arguments::default();
         let limit = self.header.value_limit as usize;

@@ -5,6 +5,7 @@
 
 use super::{LoggedCommand, LoggedError, LoggedOutcome, MILLISECOND_NS, SortedCommands, reason};
 use crate::format::{Lack, RecordingTotals};
+use crate::sources::bson_file::{NextDocument, read_document};
 use crate::sources::extended_json::{JsonOf, read_line};
 use crate::sources::{NewRecording, SourceError};
 use dyno_types::bson::{self, kind};
@@ -24,33 +25,6 @@ fn is_bson(head: &[u8]) -> bool {
     length.is_some_and(|length| length as u64 <= BSON_BYTES) && head[4..].starts_with(b"\x02op\0")
 }
 
-/// Reads the next document of a file of BSON; false at the end, or where it is cut off.
-fn read_bson(
-    input: &mut dyn BufRead,
-    document: &mut Vec<u8>,
-    cut_off: &mut bool,
-) -> Result<bool, SourceError> {
-    document.clear();
-    Read::take(&mut *input, 4).read_to_end(document)?;
-    if document.is_empty() {
-        return Ok(false);
-    }
-    let length = match bson::document_length(document) {
-        None => {
-            *cut_off = true;
-            return Ok(false);
-        }
-        Some(Ok(length)) if length as u64 <= BSON_BYTES => length as u64,
-        Some(_) => {
-            let message = "it is a damaged file of BSON: a document has no length that is possible";
-            return Err(SourceError::Unreadable(message.into()));
-        }
-    };
-    Read::take(&mut *input, length - 4).read_to_end(document)?;
-    *cut_off = document.len() as u64 != length;
-    Ok(!*cut_off)
-}
-
 /// Records documents of the profiler.
 ///
 /// # Errors
@@ -64,8 +38,12 @@ pub fn record_profile<W: Write>(
     let (mut line, mut cut_off) = (Vec::new(), false);
     loop {
         if !is_json {
-            if !read_bson(input, &mut line, &mut cut_off)? {
-                break;
+            match read_document(input, BSON_BYTES, &mut line)? {
+                NextDocument::Document => {}
+                end => {
+                    cut_off = end == NextDocument::CutOff;
+                    break;
+                }
             }
             match read_profiled(&line) {
                 Some(logged) => sorted.take_command(&logged)?,
