@@ -45,6 +45,14 @@ pub enum SourceKind {
     MongodbProfile,
     /// Log of mongod or mongos, with its lines of slow commands
     MongodbLog,
+    /// Playback file of mongoreplay, or what mongotrafficreader makes of a server's own recording
+    MongodbPlayback,
+    /// Logs of Dragonfly's threads (DEBUG TRAFFIC)
+    DragonflyTraffic,
+    /// Command log of momento-proxy, as rpc-perf replays it
+    CommandLog,
+    /// Table of a cache's requests as Twitter or Meta have published it (CSV)
+    CacheTrace,
     /// Network traffic as tcpdump -w and Wireshark write it (pcap, pcapng)
     Capture,
 }
@@ -52,8 +60,8 @@ pub enum SourceKind {
 /// `dyno record`.
 #[derive(Clone, Debug, Args)]
 pub struct RecordArgs {
-    /// The file, which may be packed by gzip, or - for standard input; a folder of mongodump; several captures are merged by
-    /// their times
+    /// The file, which may be packed by gzip or zstd, or - for standard input; a folder of mongodump; several captures, or logs
+    /// of Dragonfly's threads, are merged by their times
     #[arg(value_name = "FILE", required_unless_present = "listen", conflicts_with = "listen")]
     pub sources: Vec<PathBuf>,
     /// The recording; it must not be there
@@ -74,6 +82,12 @@ pub struct RecordArgs {
     /// Collection of the documents of JSON lines
     #[arg(long, value_name = "DATABASE.COLLECTION")]
     pub into: Option<String>,
+    /// Put other words in place of keys, names of fields and values, by the key in this file; a file that is not there is made
+    #[arg(long, value_name = "KEYFILE")]
+    pub anonymise: Option<PathBuf>,
+    /// With --anonymise: keep commands with scripts, patterns and languages of modules, and what they say
+    #[arg(long, requires = "anonymise")]
+    pub keep_scripts: bool,
     #[command(flatten)]
     pub proxy: ProxyArgs,
 }

@@ -7,31 +7,39 @@ use dyno_config::tree::{Node, Origin, Value};
 use dyno_config::values::Bytes;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::terminal;
+use dyno_recording::anonymise::{Anonymiser, KEY_BYTES};
 use dyno_recording::learn::learn_file;
 use dyno_recording::sources::aof::{is_aof, record_aof};
+use dyno_recording::sources::cache_trace::{is_cache_trace, record_cache_trace};
 use dyno_recording::sources::capture::{CaptureOptions, is_capture, record_capture};
+use dyno_recording::sources::command_log::{is_command_log, record_command_log};
 use dyno_recording::sources::dump::Namespace;
 use dyno_recording::sources::dump::archive::{is_archive, record_archive};
 use dyno_recording::sources::dump::bson_files::record_folder;
 use dyno_recording::sources::dump::json_lines::{is_json, record_json_lines};
 use dyno_recording::sources::mongodb::{is_mongod_log, is_profile, record_mongod_log, record_profile};
 use dyno_recording::sources::monitor::{is_monitor_line, record_monitor};
+use dyno_recording::sources::packed::Packing;
+use dyno_recording::sources::playback::{is_playback, record_playback};
 use dyno_recording::sources::rdb::{is_rdb, record_rdb};
+use dyno_recording::sources::traffic_log::{is_traffic_log, record_traffic_logs};
 use dyno_recording::sources::{NewRecording, SourceError};
 use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter};
-use flate2::bufread::MultiGzDecoder;
+use dyno_types::bounded;
 use signal_hook::consts::SIGINT;
 use std::cell::RefCell;
-use std::fs::{File, remove_file};
-use std::io::{BufReader, BufWriter, Cursor, Read, Write, stdin};
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::{BufRead, BufReader, BufWriter, Cursor, Read, Write, stdin};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Bytes by which the kind of a file is told.
 const LOOKED_AT: usize = 1 << 16;
 
-/// First bytes of what gzip has packed.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Bytes of a new key, and the longest that is read.
+const NEW_KEY_BYTES: usize = 32;
+const KEY_LIMIT: u64 = 64 << 10;
 
 /// Least limit of values, bytes.
 const LEAST_LIMIT: u64 = 64;
@@ -86,8 +94,9 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     if args.out.exists() && !args.proxy.relay_only {
         return Err(Failure::usage(format!("--out: {}: it is there already", args.out.display())));
     }
+    let anonymiser = read_key(args)?;
     if args.proxy.listen.is_some() {
-        return record_proxy(&args.proxy, &args.out, limit);
+        return record_proxy(&args.proxy, &args.out, limit, anonymiser);
     }
     let names: Vec<String> = args.sources.iter().map(|path| path.display().to_string()).collect();
     let names = names.join(", ");
@@ -96,7 +105,7 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
         && folder.is_dir()
     {
         refuse_unused(args, SourceKind::Dump).map_err(|why| cannot(&why))?;
-        return make(args, limit, &names, |new| record_folder(folder, new));
+        return make(args, (limit, anonymiser), &names, |new| record_folder(folder, new));
     }
     let mut inputs = Vec::new();
     let mut kinds = Vec::new();
@@ -110,9 +119,9 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
             _ => Box::new(File::open(path).map_err(of_file)?),
         };
         let (mut head, mut rest) = read_head(file).map_err(of_file)?;
-        if head.starts_with(&GZIP) {
+        if let Some(packing) = Packing::of_head(&head) {
             let packed = BufReader::with_capacity(LOOKED_AT, Cursor::new(head).chain(rest));
-            (head, rest) = read_head(Box::new(MultiGzDecoder::new(packed))).map_err(of_file)?;
+            (head, rest) = read_head(packing.unpack(packed).map_err(of_file)?).map_err(of_file)?;
         }
         kinds.push(args.kind.or_else(|| kind_of(&head)));
         let whole: Box<dyn Read + Send> = Box::new(Cursor::new(head).chain(rest));
@@ -122,12 +131,15 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
         kinds.first().copied().flatten().filter(|first| kinds.iter().all(|kind| *kind == Some(*first)));
     let Some(kind) = known else {
         let message = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file or a snapshot of \
-                     Redis, documents of MongoDB's profiler, a log of mongod, an archive or a folder of mongodump, or JSON lines \
-                     of mongoexport; --kind names what it is";
+                     Redis, logs of Dragonfly's traffic, documents of MongoDB's profiler, a log of mongod, a playback file of \
+                     mongoreplay, an archive or a folder of mongodump, JSON lines of mongoexport, a command log of momento-proxy, \
+                     or a cache's trace; --kind names what it is";
         return Err(cannot(&message));
     };
-    if kind != SourceKind::Capture && inputs.len() > 1 {
-        return Err(cannot(&"only captures are merged: record one file at a time"));
+    if ![SourceKind::Capture, SourceKind::DragonflyTraffic].contains(&kind) && inputs.len() > 1 {
+        return Err(cannot(
+            &"only captures and logs of Dragonfly's threads are merged: record one file at a time",
+        ));
     }
     refuse_unused(args, kind).map_err(|why| cannot(&why))?;
     let into = args.into.as_deref().map(|text| {
@@ -135,11 +147,18 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
             .ok_or_else(|| Failure::usage(format!("--into: {text}: expected DATABASE.COLLECTION")))
     });
     let into = into.transpose()?;
-    make(args, limit, &names, |new| match (kind, into) {
+    make(args, (limit, anonymiser), &names, |new| match (kind, into) {
         (SourceKind::Monitor, _) => record_monitor(&mut inputs[0], new),
         (SourceKind::Aof, _) => record_aof(&mut inputs[0], new),
         (SourceKind::MongodbProfile, _) => record_profile(&mut inputs[0], new),
         (SourceKind::MongodbLog, _) => record_mongod_log(&mut inputs[0], new),
+        (SourceKind::MongodbPlayback, _) => record_playback(&mut inputs[0], new),
+        (SourceKind::CommandLog, _) => record_command_log(&mut inputs[0], new),
+        (SourceKind::CacheTrace, _) => record_cache_trace(&mut inputs[0], new),
+        (SourceKind::DragonflyTraffic, _) => record_traffic_logs(
+            inputs.into_iter().map(|input| Box::new(input) as Box<dyn BufRead>).collect(),
+            new,
+        ),
         (SourceKind::Rdb, _) => record_rdb(&mut inputs[0], new),
         (SourceKind::Dump, _) => record_archive(&mut inputs[0], new),
         (SourceKind::Json, Some(of)) => record_json_lines(&mut inputs[0], &of, new),
@@ -152,6 +171,34 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
             record_capture(inputs.collect(), new, &options)
         }
     })
+}
+
+/// The key of `--anonymise`: the file's bytes, or a new key in a new file that only its owner can read.
+fn read_key(args: &RecordArgs) -> Result<Option<Anonymiser>, Failure> {
+    let Some(path) = &args.anonymise else { return Ok(None) };
+    let named =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("--anonymise: {}: {why}", path.display()));
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let key = match made {
+        Ok(mut file) => {
+            let mut key = vec![0; NEW_KEY_BYTES];
+            File::open("/dev/urandom")?.read_exact(&mut key)?;
+            file.write_all(&key)?;
+            terminal::note(&format!(
+                "{}: a new key: recordings that are made with it have the same words",
+                path.display()
+            ));
+            key
+        }
+        Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => {
+            bounded::bytes_file(path, KEY_LIMIT).map_err(|why| named(&why))?
+        }
+        Err(why) => return Err(named(&why)),
+    };
+    if key.len() < KEY_BYTES {
+        return Err(named(&format!("expected a key of {KEY_BYTES} bytes or more")));
+    }
+    Ok(Some(Anonymiser::new(&key, args.keep_scripts)))
 }
 
 /// Refuses options that say nothing of this kind of source.
@@ -168,7 +215,7 @@ fn refuse_unused(args: &RecordArgs, kind: SourceKind) -> Result<(), &'static str
 /// Makes the recording's file of what `record` reads.
 fn make(
     args: &RecordArgs,
-    limit: Option<usize>,
+    (limit, mut anonymiser): (Option<usize>, Option<Anonymiser>),
     names: &str,
     record: impl FnOnce(&mut NewRecording<'_, BufWriter<File>>) -> Result<RecordingTotals, SourceError>,
 ) -> Result<Exit, Failure> {
@@ -176,7 +223,11 @@ fn make(
     let recorded = {
         let begin = |header: &RecordingHeader| {
             *made.borrow_mut() = Some(header.clone());
-            RecordingWriter::create_file(&args.out, header)
+            let writer = RecordingWriter::create_file(&args.out, header)?;
+            Ok(match anonymiser.take() {
+                Some(anonymiser) => writer.anonymise_with(anonymiser),
+                None => writer,
+            })
         };
         record(&mut NewRecording::new(limit, begin))
     };
@@ -247,6 +298,15 @@ fn kind_of(head: &[u8]) -> Option<SourceKind> {
     if is_profile(head) {
         return Some(SourceKind::MongodbProfile);
     }
+    if is_playback(head) {
+        return Some(SourceKind::MongodbPlayback);
+    }
+    if is_traffic_log(head) {
+        return Some(SourceKind::DragonflyTraffic);
+    }
+    if is_cache_trace(head) {
+        return Some(SourceKind::CacheTrace);
+    }
     let lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     for line in lines {
         if is_monitor_line(line) {
@@ -254,6 +314,9 @@ fn kind_of(head: &[u8]) -> Option<SourceKind> {
         }
         if is_mongod_log(line) {
             return Some(SourceKind::MongodbLog);
+        }
+        if is_command_log(line) {
+            return Some(SourceKind::CommandLog);
         }
     }
     if is_archive(head) {

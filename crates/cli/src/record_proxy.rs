@@ -9,6 +9,7 @@ use dyno_db_redis::target::ask_mode;
 use dyno_engine::files::raise_file_limit;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::{secret, signals, terminal};
+use dyno_recording::anonymise::Anonymiser;
 use dyno_recording::exchange::PairedProtocol;
 use dyno_recording::proxy::{
     ListenerTls, ProxyError, ProxySettings, ProxyTotals, StreamTls, proxy_header, run_proxy,
@@ -36,7 +37,12 @@ const REDIS_SCHEMES: [&str; 3] = ["redis", "rediss", "unix"];
 const MONGODB_SCHEMES: [&str; 1] = ["mongodb"];
 
 /// Relays and records until interrupted, or for the time that is asked for.
-pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: Option<usize>) -> Result<Exit, Failure> {
+pub fn record_proxy(
+    args: &ProxyArgs,
+    out: &Path,
+    value_limit: Option<usize>,
+    anonymiser: Option<Anonymiser>,
+) -> Result<Exit, Failure> {
     let (Some(listen), Some(to)) = (&args.listen, &args.to) else {
         return Err(Failure::usage("a proxy needs --listen HOST:PORT and --to URI"));
     };
@@ -78,6 +84,10 @@ pub fn record_proxy(args: &ProxyArgs, out: &Path, value_limit: Option<usize>) ->
         terminal::warn(&format!("--listen {listen}: others can reach the server through this address"));
     }
     let writer = if args.relay_only { None } else { Some(create_recording(out, protocol, value_limit)?) };
+    let writer = match anonymiser {
+        Some(anonymiser) => writer.map(|writer| writer.anonymise_with(anonymiser)),
+        None => writer,
+    };
     let by_tls = if clients.is_some() { ", by TLS" } else { "" };
     let what = if args.relay_only { "relays (nothing is recorded)" } else { "records" };
     terminal::note(&format!("{what}: clients of {address}{by_tls} reach {server}; Ctrl-C ends it"));

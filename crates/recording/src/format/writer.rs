@@ -4,6 +4,7 @@ use super::codec::{put_entry, put_late};
 use super::{
     BLOCK_BYTES, END_MAGIC, MAGIC, RecordedProtocol, RecordingError, RecordingHeader, RecordingTotals,
 };
+use crate::anonymise::Anonymiser;
 use crate::credentials::{CREDENTIALS, Credentials, of_command};
 use crate::entry::{Entry, RecordedReply};
 use std::fs::{File, OpenOptions};
@@ -37,6 +38,7 @@ pub struct RecordingWriter<W: Write> {
     protocol: RecordedProtocol,
     /// Names of commands are counted under the number of their place here, not under a new text each.
     name: String,
+    anonymiser: Option<Anonymiser>,
 }
 
 impl RecordingWriter<BufWriter<File>> {
@@ -72,7 +74,14 @@ impl<W: Write> RecordingWriter<W> {
             totals: RecordingTotals::default(),
             protocol: header.protocol,
             name: String::new(),
+            anonymiser: None,
         })
+    }
+
+    /// Puts other words in place of those of the commands that follow.
+    pub fn anonymise_with(mut self, anonymiser: Anonymiser) -> Self {
+        self.anonymiser = Some(anonymiser);
+        self
     }
 
     /// Appends a command, and returns its number: commands come in the order of their times. Credentials are taken out of it;
@@ -93,6 +102,19 @@ impl<W: Write> RecordingWriter<W> {
             Credentials::LeftOut => {
                 self.leave_out(CREDENTIALS, 1);
                 return Ok(None);
+            }
+        };
+        let anonymous;
+        let entry = match &mut self.anonymiser {
+            None => entry,
+            Some(anonymiser) => {
+                let (arguments, reason) = anonymiser.change_command(self.protocol, &entry.arguments);
+                reason.iter().for_each(|reason| self.leave_out(reason, 1));
+                let Some(arguments) = arguments else { return Ok(None) };
+                // What stands for a command that is left out has no reply of then.
+                let reply = entry.reply.clone().filter(|_| reason.is_none());
+                anonymous = Entry { arguments, reply, ..*entry };
+                &anonymous
             }
         };
         put_entry(entry, self.before_ns, &mut self.block);

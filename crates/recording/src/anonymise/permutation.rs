@@ -1,0 +1,203 @@
+//! A keyed permutation of words: each word becomes another of the same length, and two words never the same.
+//!
+//! A Feistel network over the word's symbols, as in format-preserving encryption (NIST SP 800-38G), with HMAC-SHA-256 as its round
+//! function. Printable words stay printable, and braces stay where they are.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::collections::HashMap;
+
+/// Rounds of the network.
+const ROUNDS: u8 = 8;
+
+/// Words that are remembered, and the longest of them: keys come again and again.
+const REMEMBERED: (usize, usize) = (100_000, 128);
+
+/// First and last printable character.
+const PRINTABLE: std::ops::RangeInclusive<u8> = 0x20..=0x7e;
+
+/// Printable characters that are no braces.
+const SYMBOLS: u16 = 93;
+
+/// Permutes words by a key.
+pub(super) struct KeyedPermutation {
+    mac: Hmac<Sha256>,
+    known: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+fn is_printable(word: &[u8]) -> bool {
+    word.iter().all(|byte| PRINTABLE.contains(byte))
+}
+
+/// The number of a printable character that is no brace.
+fn symbol_of(byte: u8) -> Option<u16> {
+    let number = u16::from(byte) - u16::from(*PRINTABLE.start());
+    match byte {
+        b'{' | b'}' => None,
+        b'|' => Some(number - 1),
+        byte if byte > b'}' => Some(number - 2),
+        _ => Some(number),
+    }
+}
+
+fn byte_of(symbol: u16) -> u8 {
+    let byte = symbol as u8 + *PRINTABLE.start();
+    match byte {
+        b'{' => b'|',
+        byte if byte > b'{' => byte + 2,
+        byte => byte,
+    }
+}
+
+impl KeyedPermutation {
+    pub(super) fn new(key: &[u8]) -> Self {
+        // HMAC takes keys of any length.
+        let mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()));
+        KeyedPermutation { mac, known: HashMap::new() }
+    }
+
+    /// A number for a word that only the key tells.
+    pub(super) fn number_of(&self, word: &[u8]) -> u64 {
+        let mut mac = self.mac.clone();
+        mac.update(b"n");
+        mac.update(word);
+        let bytes = mac.finalize().into_bytes();
+        bytes.first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first))
+    }
+
+    /// The word that stands for `word`. Of one with a hash tag the tag is permuted by itself, so that equal tags stay equal.
+    pub(super) fn permute(&mut self, word: &[u8]) -> Vec<u8> {
+        if let Some(known) = self.known.get(word) {
+            return known.clone();
+        }
+        let made = match is_printable(word) {
+            true => self.permute_printable(word),
+            false => self.permute_bytes(word),
+        };
+        if word.len() <= REMEMBERED.1 {
+            if self.known.len() >= REMEMBERED.0 {
+                self.known.clear();
+            }
+            self.known.insert(word.to_vec(), made.clone());
+        }
+        made
+    }
+
+    fn permute_printable(&self, word: &[u8]) -> Vec<u8> {
+        let open = word.iter().position(|byte| *byte == b'{');
+        let tag = open.and_then(|open| {
+            let length = word[open + 1..].iter().position(|byte| *byte == b'}')?;
+            (length > 0).then_some(open + 1..open + 1 + length)
+        });
+        let mut out = word.to_vec();
+        match tag {
+            None => self.permute_symbols(b'w', &mut out),
+            Some(tag) => {
+                self.permute_symbols(b't', &mut out[tag.clone()]);
+                self.permute_symbols(b'b', &mut out[..tag.start]);
+                self.permute_symbols(b'a', &mut out[tag.end..]);
+            }
+        }
+        out
+    }
+
+    /// Permutes the printable characters that are no braces, among these.
+    fn permute_symbols(&self, part: u8, bytes: &mut [u8]) {
+        let mut symbols: Vec<u16> = bytes.iter().filter_map(|byte| symbol_of(*byte)).collect();
+        self.feistel(part, SYMBOLS, &mut symbols);
+        let mut symbols = symbols.into_iter();
+        for byte in bytes.iter_mut().filter(|byte| symbol_of(**byte).is_some()) {
+            *byte = symbols.next().map_or(*byte, byte_of);
+        }
+    }
+
+    /// Bytes of any kind. What would come out printable is permuted again: printable words come from printable ones alone.
+    fn permute_bytes(&self, word: &[u8]) -> Vec<u8> {
+        let mut symbols: Vec<u16> = word.iter().map(|byte| u16::from(*byte)).collect();
+        loop {
+            self.feistel(b'x', 256, &mut symbols);
+            let made: Vec<u8> = symbols.iter().map(|symbol| *symbol as u8).collect();
+            if !is_printable(&made) {
+                return made;
+            }
+        }
+    }
+
+    /// The network: each round adds to one half what the other half and the key say.
+    fn feistel(&self, part: u8, radix: u16, symbols: &mut [u16]) {
+        let length = symbols.len() as u64;
+        let (left, right) = symbols.split_at_mut(symbols.len() / 2);
+        for round in 0..ROUNDS {
+            let (from, to): (&[u16], &mut [u16]) =
+                if round % 2 == 0 { (&*left, &mut *right) } else { (&*right, &mut *left) };
+            for (block, chunk) in (0u64..).zip(to.chunks_mut(16)) {
+                let mut mac = self.mac.clone();
+                mac.update(&[b'f', part, round]);
+                mac.update(&length.to_le_bytes());
+                mac.update(&block.to_le_bytes());
+                from.iter().for_each(|symbol| mac.update(&symbol.to_le_bytes()));
+                let bytes = mac.finalize().into_bytes();
+                for (symbol, two) in chunk.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *symbol = (*symbol + u16::from_le_bytes(*two) % radix) % radix;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn words_keep_their_length_and_stay_apart() {
+        let mut all = KeyedPermutation::new(b"a key of sixteen bytes");
+        let mut made = HashSet::new();
+        // Every word of two letters, and every byte but one of a kind that is not printable.
+        let printable = PRINTABLE.flat_map(|a| PRINTABLE.map(move |b| vec![a, b]));
+        let other = (0..=255u8).flat_map(|a| (0..8u8).map(move |b| vec![a, b]));
+        let mut count = 0;
+        for word in printable.chain(other) {
+            let out = all.permute(&word);
+            assert_eq!((out.len(), is_printable(&out)), (word.len(), is_printable(&word)), "{word:?}");
+            made.insert(out);
+            count += 1;
+        }
+        assert_eq!(made.len(), count);
+        assert_eq!(all.permute(b""), b"");
+        for byte in PRINTABLE {
+            let braces = matches!(byte, b'{' | b'}');
+            assert_eq!(symbol_of(byte).map(byte_of), (!braces).then_some(byte));
+        }
+    }
+
+    #[test]
+    fn tags_are_words_of_their_own() {
+        let mut all = KeyedPermutation::new(b"a key of sixteen bytes");
+        let tag = |word: &[u8]| {
+            let open = word.iter().position(|byte| *byte == b'{').unwrap();
+            let close = word.iter().position(|byte| *byte == b'}').unwrap();
+            word[open + 1..close].to_vec()
+        };
+        let (one, two) = (all.permute(b"cart:{user:7}:a"), all.permute(b"{user:7}"));
+        assert_eq!(tag(&one), tag(&two));
+        assert_ne!(tag(&one), b"user:7");
+        assert_eq!((one[5], one[12], two[7]), (b'{', b'}', b'}'));
+        assert_ne!(tag(&all.permute(b"{user:8}")), tag(&two));
+        // An empty tag is none.
+        assert_eq!(all.permute(b"{}abcdefgh")[..2], *b"{}");
+    }
+
+    #[test]
+    fn another_key_is_another_permutation() {
+        let (mut one, mut same, mut other) = (
+            KeyedPermutation::new(b"a key of sixteen bytes"),
+            KeyedPermutation::new(b"a key of sixteen bytes"),
+            KeyedPermutation::new(b"another key of so many"),
+        );
+        assert_eq!(one.permute(b"session:42"), same.permute(b"session:42"));
+        assert_ne!(one.permute(b"session:42"), other.permute(b"session:42"));
+        assert_ne!(one.number_of(b"session:42"), other.number_of(b"session:42"));
+    }
+}
