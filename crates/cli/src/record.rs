@@ -132,8 +132,8 @@ pub fn record(args: &RecordArgs) -> Result<Exit, Failure> {
     let Some(kind) = known else {
         let message = "expected captures (pcap, pcapng), the output of redis-cli MONITOR, an append-only file or a snapshot of \
                      Redis, logs of Dragonfly's traffic, documents of MongoDB's profiler, a log of mongod, a playback file of \
-                     mongoreplay, an archive or a folder of mongodump, JSON lines of mongoexport, a command log of momento-proxy, \
-                     or a cache's trace; --kind names what it is";
+                     mongoreplay, an archive or a folder of mongodump, JSON lines of mongoexport, a command log of \
+                     momento-proxy, or a cache's trace; --kind names what it is";
         return Err(cannot(&message));
     };
     if ![SourceKind::Capture, SourceKind::DragonflyTraffic].contains(&kind) && inputs.len() > 1 {

@@ -3,6 +3,8 @@
 
 #[path = "docs/commands.rs"]
 mod commands_of;
+#[path = "docs/recordings.rs"]
+mod recordings;
 use commands_of::{Row, Trial, Typed, documents};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, RedisProcess};

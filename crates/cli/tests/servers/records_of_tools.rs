@@ -118,5 +118,5 @@ fn a_playback_file_of_mongoreplay_is_sent_once_more() {
         let metric = metrics.iter().find(|metric| metric["name"].as_str() == Some(name));
         metric.map_or(0, |metric| outcome(metric, "ok"))
     };
-    assert_eq!((sent("find"), sent("getMore"), sent("update"), sent("delete")), (1, 2, 1, 1), "{summary}");
+    assert_eq!((sent("FIND"), sent("GETMORE"), sent("UPDATE"), sent("DELETE")), (1, 2, 1, 1), "{summary}");
 }

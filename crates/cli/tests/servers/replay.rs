@@ -227,19 +227,19 @@ fn commands_are_due_at_a_rate_in_place_of_their_times() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
     let dyno = Dyno::new();
     recorded(&dyno, &traffic(3_000));
-    for (arrivals_are, workers) in [("constant", "1"), ("poisson", "2")] {
+    for arrivals_are in ["constant", "poisson"] {
         server.cli(&["FLUSHALL"]);
         server.cli(&["CONFIG", "RESETSTAT"]);
-        let options =
-            ["--rate", "600", "--arrivals", arrivals_are, "--workers", workers, "--out", arrivals_are];
+        let options = ["--rate", "600", "--arrivals", arrivals_are, "--out", arrivals_are];
         let output = dyno.run(&[&["replay", "t.dyno", &server.uri()][..], &options].concat());
         assert_exit(&output, &[0, 5]);
         let summary = dyno.summary(arrivals_are);
         let measured = phase(&summary, "measure");
-        // 901 commands at 600/s: the last is due after 1.5 s, or what 900 gaps make, whose sum has a deviation of 50 ms.
+        // 901 commands at 600/s: the last is due after 1.5 s, or what 900 random gaps make: 30 of them more or fewer are a
+        // deviation.
         let (sent, length) = (outcome(measured, "ok"), measured["seconds"].as_f64().unwrap());
         assert!((length - 901.0 / 600.0).abs() < 0.01, "{arrivals_are}: {length}");
-        assert!(sent <= 901 && sent > if workers == "1" { 900 } else { 700 }, "{arrivals_are}: {sent}");
+        assert!(sent <= 901 && sent > 780, "{arrivals_are}: {sent}");
         // In the order of then: a key is set and then read, by two connections.
         let (set, get) = (calls(&server)["SET"], calls(&server)["GET"]);
         assert!(set.abs_diff(get) <= 1 && set.abs_diff(sent / 3) <= 1, "{set} {get} {sent}");

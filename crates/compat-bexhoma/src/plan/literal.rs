@@ -138,13 +138,13 @@ impl LiteralReader<'_> {
         }
     }
 
-    fn error_at(&self, at: usize, words: impl Into<String>) -> LiteralError {
+    fn error_at(&self, at: usize, message: impl Into<String>) -> LiteralError {
         let (line, column) = self.place(at);
-        LiteralError { line, column, message: words.into() }
+        LiteralError { line, column, message: message.into() }
     }
 
-    fn error(&self, words: impl Into<String>) -> LiteralError {
-        self.error_at(self.at, words)
+    fn error(&self, message: impl Into<String>) -> LiteralError {
+        self.error_at(self.at, message)
     }
 
     /// Blanks, line ends, comments.

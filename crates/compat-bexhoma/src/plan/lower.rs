@@ -81,8 +81,8 @@ impl ExperimentDraft<'_> {
         self.tree.put(path, value, flag);
     }
 
-    fn note(&mut self, words: impl Into<String>) {
-        self.notes.push(words.into());
+    fn note(&mut self, message: impl Into<String>) {
+        self.notes.push(message.into());
     }
 
     fn value(&self, long: &str) -> &str {

@@ -1,7 +1,8 @@
 //! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
 //!
-//! `args` is what can be typed, `select` which tests that means, `deployment` where they run, `iteration` one of their iterations,
-//! `run` carries it out, `logs` is the layout of what it leaves, `config` the text of workload-config.yaml, `manage` --stop,
+//! `args` is what can be typed, `select` which tests that means, `deployment` where they run, `iteration` one of their
+//! iterations, `run` carries it out, `logs` is the layout of what it leaves, `config` the text of workload-config.yaml, `manage`
+//! --stop,
 //! --status and --continue, `kpi` list-kpi, `ctest` what else ctest.sh has, `testset` files of tests, `sut` the prepared
 //! host.
 

@@ -59,8 +59,8 @@ pub enum DatabaseError {
 
 impl DatabaseError {
     /// Reports a reply that lacks what was asked for.
-    pub fn incomplete_reply(words: impl Into<String>) -> Self {
-        DatabaseError::Incomplete(words.into())
+    pub fn incomplete_reply(message: impl Into<String>) -> Self {
+        DatabaseError::Incomplete(message.into())
     }
 }
 

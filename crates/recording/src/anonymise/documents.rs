@@ -1,7 +1,7 @@
 //! Commands of MongoDB, with other names and texts in place of those of collections, fields and values.
 //!
-//! Names of commands, of their options and of operators stay, as do numbers, dates, booleans and the ids of objects; texts, binary
-//! values, regular expressions and code are permuted, and so are the names of fields, each step of a path by itself.
+//! Names of commands, of their options and of operators stay, as do numbers, dates, booleans and the ids of objects; texts,
+//! binary values, regular expressions and code are permuted, and so are the names of fields, each step of a path by itself.
 
 use super::permutation::KeyedPermutation;
 use dyno_types::bson::{self, Element, kind};

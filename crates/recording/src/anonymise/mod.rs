@@ -1,7 +1,8 @@
 //! Recordings that say nothing of whose data they were: other words in place of keys, names of fields and values, by a key.
 //!
-//! Equal words stay equal, in every recording that is made with the same key; lengths and hash tags stay; numbers, names of commands
-//! and words of options stay as they are. Replies are kept as kinds and sizes alone, so there is nothing of them to change.
+//! Equal words stay equal, in every recording that is made with the same key; lengths and hash tags stay; numbers, names of
+//! commands and words of options stay as they are. Replies are kept as kinds and sizes alone, so there is nothing of them to
+//! change.
 
 mod documents;
 mod permutation;
@@ -25,14 +26,14 @@ pub struct Anonymiser {
 }
 
 impl Anonymiser {
-    /// By a key of [`KEY_BYTES`] or more. `keep_scripts`: commands with scripts, patterns or a language of their own are kept, and
-    /// what they say with them.
+    /// By a key of [`KEY_BYTES`] or more. `keep_scripts`: commands with scripts, patterns or a language of their own are kept,
+    /// and what they say with them.
     pub fn new(key: &[u8], keep_scripts: bool) -> Self {
         Anonymiser { permutation: KeyedPermutation::new(key), keep_scripts }
     }
 
-    /// The words that stand for those of a command, and the reason why nothing stands for it. Of a command of MongoDB that is left
-    /// out a `ping` keeps the place: later commands name those before them by their numbers.
+    /// The words that stand for those of a command, and the reason why nothing stands for it. Of a command of MongoDB that is
+    /// left out a `ping` keeps the place: later commands name those before them by their numbers.
     pub(crate) fn change_command(
         &mut self,
         protocol: RecordedProtocol,

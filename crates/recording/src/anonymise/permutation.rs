@@ -1,7 +1,7 @@
 //! A keyed permutation of words: each word becomes another of the same length, and two words never the same.
 //!
-//! A Feistel network over the word's symbols, as in format-preserving encryption (NIST SP 800-38G), with HMAC-SHA-256 as its round
-//! function. Printable words stay printable, and braces stay where they are.
+//! A Feistel network over the word's symbols, as in format-preserving encryption (NIST SP 800-38G), with HMAC-SHA-256 as its
+//! round function. Printable words stay printable, and braces stay where they are.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn names_options_and_numbers_stay_and_the_rest_does_not() {
         for (line, stays) in [
-            ("SET user:1 secret EX 60 nx", "101111"),
+            ("SET user:1 secret EX 60 nx", "100111"),
             ("ZADD board GT CH 1.5 alice 2 bob", "10111010"),
             ("XADD jobs MAXLEN ~ 1000 * field value", "10111100"),
             ("XREADGROUP GROUP g c COUNT 10 STREAMS jobs >", "110011101"),
@@ -243,7 +243,6 @@ mod tests {
             let words: Vec<&str> = line.split(' ').collect();
             let stays = stays.bytes().map(|byte| byte == b'1');
             for ((word, made), stays) in words.iter().zip(changed(line)).zip(stays) {
-                // `SET user:1 secret`: neither key nor value.
                 assert_eq!(*word == made, stays, "{line}: {word} is {made}");
                 assert_eq!(word.len(), made.len(), "{line}: {word} is {made}");
             }
@@ -274,13 +273,13 @@ mod tests {
 
     #[test]
     fn long_values_are_as_long_and_as_compressible() {
-        let text = "name: somebody, place: somewhere; ".repeat(2_000);
+        let text = "name: Almeida-Santos, place: Lisbon; ".repeat(2_000);
         let arguments = Arguments::from_words(["SET", "k", &text]);
         let mut permutation = KeyedPermutation::new(b"a key of sixteen bytes");
         let out = change_words(&arguments, &mut permutation, false);
         assert_eq!(out.word(2).len(), text.len());
         let (then, now) = (LongValue::of_bytes(text.as_bytes()), LongValue::of_bytes(out.word(2)));
         assert!(then.compressed.abs_diff(now.compressed) <= 4, "{} {}", then.compressed, now.compressed);
-        assert!(!out.word(2).windows(8).any(|eight| eight == b"somebody"));
+        assert!(!out.word(2).windows(8).any(|eight| eight == b"Almeida-"));
     }
 }

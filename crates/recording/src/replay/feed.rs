@@ -544,8 +544,8 @@ impl Feed {
         Ok(())
     }
 
-    /// A command with an absolute expiry that is as far from now as it was from then; `None` where it has none, or it is not known
-    /// when then was. The replay began at `begun_ns`, nanoseconds since 1970.
+    /// A command with an absolute expiry that is as far from now as it was from then; `None` where it has none, or it is not
+    /// known when then was. The replay began at `begun_ns`, nanoseconds since 1970.
     fn moved_expiry(&self, entry: &Entry, recorded_ns: u64, begun_ns: i128) -> Option<Arguments> {
         let then_ns = i128::from(self.begins_ns?) + i128::from(recorded_ns);
         let now_ns = match self.options.due_ns(entry.at_ns) {

@@ -6,8 +6,8 @@
 //! 2025-07-16T17:00:00.125Z {"command": "get", "key": "KEY", "response_status": "4", "response_size": "10"}
 //! ```
 //!
-//! They become the commands of Redis that do the same, with replies as far as the status tells them; the log has no connections and
-//! no bytes of values.
+//! They become the commands of Redis that do the same, with replies as far as the status tells them; the log has no connections
+//! and no bytes of values.
 
 use super::cache_request::{CacheRequest, put_command};
 use super::{NewRecording, SourceError};
@@ -213,15 +213,30 @@ mod tests {
     use super::*;
     use crate::sources::tests::recorded;
 
+    /// A line of JSON: its millisecond, and fields with their texts.
+    fn object(ms: u32, fields: &[(&str, &str)]) -> String {
+        let fields: Vec<String> =
+            fields.iter().map(|(name, text)| format!("\"{name}\": \"{text}\"")).collect();
+        format!("2025-07-16T17:00:00.{ms}Z {{{}}}\n", fields.join(", "))
+    }
+
     #[test]
     fn both_forms_are_read() {
-        let text = "2025-07-16T17:00:00.123Z \"get a\\x01b\" 4 10\n\
-                    2025-07-16T17:00:00.124+00:00 \"set b 0 60 5\" 5 8\n\
-                    2025-07-16T17:00:00.125Z {\"command\": \"get\", \"key\": \"c\\x02\\\"\", \"response_status\": \"0\", \"response_size\": \"0\"}\n\
-                    2025-07-16T17:00:00.126Z {\"command\": \"set\", \"key\": \"d\", \"flags\": \"0\", \"ttl\": \"0\", \
-                    \"request_size\": \"7\", \"response_status\": \"11\", \"response_size\": \"0\"}\n\
-                    2025-07-16T17:00:00.127Z {\"command\": \"hget\", \"key\": \"h\", \"field\": \"f\", \"response_status\": \"4\", \"response_size\": \"1\"}\n\
-                    2025-07-16T17:00:00.128Z \"delete a\" 7 9\n2025-07-16T17:00:00.129Z \"touch a\" 4 9\n";
+        let outcome = |status, size| [("response_status", status), ("response_size", size)];
+        let set = [("command", "set"), ("key", "d"), ("flags", "0"), ("ttl", "0"), ("request_size", "7")];
+        let text = [
+            "2025-07-16T17:00:00.123Z \"get a\\x01b\" 4 10\n".to_owned(),
+            "2025-07-16T17:00:00.124+00:00 \"set b 0 60 5\" 5 8\n".to_owned(),
+            object(125, &[&[("command", "get"), ("key", "c\\x02\\\"")][..], &outcome("0", "0")].concat()),
+            object(126, &[&set[..], &outcome("11", "0")].concat()),
+            object(
+                127,
+                &[&[("command", "hget"), ("key", "h"), ("field", "f")][..], &outcome("4", "1")].concat(),
+            ),
+            "2025-07-16T17:00:00.128Z \"delete a\" 7 9\n".to_owned(),
+            "2025-07-16T17:00:00.129Z \"touch a\" 4 9\n".to_owned(),
+        ]
+        .concat();
         assert!(is_command_log(text.lines().next().unwrap().as_bytes()));
         let (all, totals, header) = recorded(|new| record_command_log(&mut text.as_bytes(), new));
         let shown = |one: &Entry| {

@@ -21,8 +21,8 @@ impl<K> Default for ConnectionDatabases<K> {
 }
 
 impl<K: Eq + Hash> ConnectionDatabases<K> {
-    /// Returns the number of a command's connection. Writes a `SELECT` before it, if the connection was in another database as far
-    /// as is known.
+    /// Returns the number of a command's connection. Writes a `SELECT` before it, if the connection was in another database as
+    /// far as is known.
     pub(super) fn enter<Q, W: Write>(
         &mut self,
         at_ns: u64,

@@ -18,8 +18,8 @@ pub(super) struct SpreadSecond {
 }
 
 impl SpreadSecond {
-    /// A second begins at this time of the recording, nanoseconds: what waits is written, if it is a later one. Returns whether it
-    /// is an earlier one; commands then stay in the second before.
+    /// A second begins at this time of the recording, nanoseconds: what waits is written, if it is a later one. Returns whether
+    /// it is an earlier one; commands then stay in the second before.
     pub(super) fn begin_second<W: Write>(
         &mut self,
         at_ns: u64,

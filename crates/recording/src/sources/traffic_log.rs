@@ -225,7 +225,7 @@ mod tests {
         let second = [
             vec![2],
             record((9, 3), 2, 0, &["GET", "b"]),
-            record((9, 950), 2, 0, &["GET", "cut"])[..40].into(),
+            record((9, 950), 2, 0, &["GET", "cut"])[..30].into(),
         ];
         let (all, totals) = read(&[first.concat(), second.concat()]);
         let all: Vec<_> = all

@@ -1,7 +1,8 @@
 //! Work: what an experiment's `workload` and `phases` ask for, as jobs of the engine.
 //!
 //! Controller and workers read the same text and come to the same jobs; a worker then takes its part. One file for each
-//! kind of workload, chosen by `kinds`; `job_from_spec` is what they share, `users` divides those whose operations belong to users.
+//! kind of workload, chosen by `kinds`; `job_from_spec` is what they share, `users` divides those whose operations belong to
+//! users.
 //!
 //! ```text
 //! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job

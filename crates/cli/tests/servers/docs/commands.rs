@@ -1,6 +1,8 @@
 //! One row for each command of the documents, in the order in which a document shows them: how it is typed here, which test types
 //! its like, or why none can.
 
+use super::recordings;
+
 /// How a command is tried.
 pub enum Trial {
     /// It is typed here, in a folder of its document's own.
@@ -72,7 +74,7 @@ fn here(command: &'static str) -> Row {
     Row { command, way: Trial::Here(Typed::default()), shown: true }
 }
 
-fn there(command: &'static str, file: &'static str, function: &'static str) -> Row {
+pub(super) fn there(command: &'static str, file: &'static str, function: &'static str) -> Row {
     Row { command, way: Trial::There(file, function), shown: true }
 }
 
@@ -216,7 +218,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
             "docs/reading-results.md",
             vec![here(SEEDED).more("--out one").load().prepares(), here("report one -v")],
         ),
-        ("docs/recording.md", recording().into_iter().chain(recording_mongodb()).collect()),
+        ("docs/recording.md", recordings::recording().into_iter().chain(recordings::recording_mongodb()).collect()),
         ("docs/redis.md", redis()),
         ("docs/report.md", report()),
         ("docs/sysbench-mongodb.md", sysbench()),
@@ -246,76 +248,6 @@ fn own_traffic() -> Vec<Row> {
             "data_set.rs",
             "a_snapshot_comes_back_as_it_was",
         ),
-    ]
-}
-
-fn recording() -> Vec<Row> {
-    let (capture, proxy) = ("record_capture.rs", "record_proxy.rs");
-    vec![
-        there(
-            "record traffic.pcap --point server -o traffic.dyno",
-            capture,
-            "counts_of_a_capture_are_those_of_the_server",
-        ),
-        there(
-            "record --listen 127.0.0.1:6380 --to redis://127.0.0.1:6379 --duration 10m -o traffic.dyno",
-            proxy,
-            "counts_of_a_proxy_are_those_of_the_server",
-        ),
-        there(
-            "record --listen 127.0.0.1:6380 --to 'rediss://cache.example:6379?ca=ca.pem'",
-            proxy,
-            "tls_is_possible_on_either_side",
-        ),
-        there(
-            "record --listen 0.0.0.0:6380 --to redis://127.0.0.1:6379 --tls-cert server.pem --tls-key server.key",
-            proxy,
-            "tls_is_possible_on_either_side",
-        ),
-    ]
-}
-
-fn recording_mongodb() -> Vec<Row> {
-    let file = "record_mongodb.rs";
-    let tools = "records_of_tools.rs";
-    vec![
-        there(
-            "record mongodb.pcap --point server -o mongodb.dyno",
-            file,
-            "counts_of_a_capture_are_those_of_mongod",
-        ),
-        there(
-            "record --listen 127.0.0.1:27018 --to mongodb://127.0.0.1:27017 -o mongodb.dyno",
-            file,
-            "counts_of_a_proxy_are_those_of_mongod",
-        ),
-        there(
-            "record --listen 127.0.0.1:27018 --to 'mongodb://db.example/?tls=true&tlsCAFile=ca.pem'",
-            file,
-            "a_proxy_before_mongod_with_tls",
-        ),
-        there(
-            "record dump/shop/system.profile.bson -o shop.dyno",
-            file,
-            "what_mongod_has_written_down_is_what_was_sent",
-        ),
-        there(
-            "record /var/log/mongodb/mongod.log -o slow.dyno",
-            file,
-            "what_mongod_has_written_down_is_what_was_sent",
-        ),
-        there(
-            "record traffic.playback.gz -o shop.dyno",
-            tools,
-            "a_playback_file_of_mongoreplay_is_sent_once_more",
-        ),
-        there(
-            "record traffic-*.bin -o dragonfly.dyno",
-            tools,
-            "logs_of_dragonflys_threads_are_sent_once_more",
-        ),
-        there("record command.log -o proxy.dyno", tools, "a_command_log_has_replies_to_compare_with"),
-        there("record cluster52.sort.zst -o cluster52.dyno", tools, "requests_of_a_cache_are_sent_once_more"),
     ]
 }
 

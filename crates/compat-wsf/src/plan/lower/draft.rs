@@ -24,8 +24,8 @@ impl Draft<'_> {
         self.tree.put(path, value, "");
     }
 
-    pub fn note(&mut self, words: impl Into<String>) {
-        self.notes.push(words.into());
+    pub fn note(&mut self, message: impl Into<String>) {
+        self.notes.push(message.into());
     }
 
     pub fn in_pods(&self) -> bool {

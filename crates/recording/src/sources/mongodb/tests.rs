@@ -106,11 +106,11 @@ fn the_profiler_s_documents_become_commands_in_the_order_of_their_begins() {
         shown(&all),
         [
             "0 0 count t: count=c -> ?",
-            "10 0 find t: find=c -> array 5",
-            "19 0 getMore t: getMore=77:12 _openedBy={connection=0:10 command=1:12} -> array 2",
-            "25 0 update t: update=c updates={0={q={_id=3:10} u={x=1:10}}} -> status 1",
-            "26 0 delete t: delete=c deletes={0={q={_id=3:10} limit=1:10}} -> status 0",
-            "33 0 insert t: insert=c documents={} -> error 11000"
+            "10 1 find t: find=c -> array 5",
+            "19 1 getMore t: getMore=77:12 _openedBy={connection=1:10 command=0:12} -> array 2",
+            "25 1 update t: update=c updates={0={q={_id=3:10} u={x=1:10}}} -> status 1",
+            "26 2 delete t: delete=c deletes={0={q={_id=3:10} limit=1:10}} -> status 0",
+            "33 1 insert t: insert=c documents={} -> error 11000"
         ]
     );
     let mut expected = vec![
