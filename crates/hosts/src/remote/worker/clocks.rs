@@ -41,8 +41,8 @@ impl WorkerPool {
         begun.collect()
     }
 
-    /// The worker whose clock is this one's, too: the first of its group, if one kernel runs both. Pods of a node may have kernels
-    /// of their own (virtual machines).
+    /// The worker whose clock is this one's, too: the first of its group, if one kernel runs both. Pods of a node may have
+    /// kernels of their own (virtual machines).
     fn clock_owner(&self, worker: usize) -> usize {
         let kernel =
             |at: usize| self.members[at].on.get().map(|(host, _)| host.boot_id.as_str()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The far end of a group: starts its workers, here and in other pods of its node, takes the controller's frames to them, and adds
-//! up their seconds.
+//! The far end of a group: starts its workers, here and in other pods of its node, takes the controller's frames to them, and
+//! adds up their seconds.
 //!
 //! Of their seconds only the sum travels.
 

@@ -8,8 +8,8 @@
 //!                <-- sum of both -/
 //! ```
 //!
-//! A node of Kubernetes is such a host, too: the group runs in the first of its pods, and reaches the workers of the others by the
-//! relay's sealed connections.
+//! A node of Kubernetes is such a host, too: the group runs in the first of its pods, and reaches the workers of the others by
+//! the relay's sealed connections.
 
 pub(crate) mod controller;
 pub mod host;
