@@ -66,6 +66,7 @@ use crate::outage::{Outage, is_out_of_reach};
 use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{ExperimentPlan, MatrixCell, OnFailure, Strategy};
+use dyno_hosts::kubernetes::job_events::{JobEvent, put_on_own_job};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{registry, trusted, tuning, undo};
@@ -210,6 +211,7 @@ fn all_runs(
             else {
                 continue;
             };
+            tell_job(plan, &record, directory.ended.len());
             match record.status {
                 RunStatus::Interrupted => return Ok(ExperimentEnding::Interrupted),
                 RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => {
@@ -220,6 +222,21 @@ fn all_runs(
         }
     }
     Ok(ExperimentEnding::Complete)
+}
+
+/// Tells the Job of a controller in the cluster how a run has ended.
+fn tell_job(plan: &ExperimentPlan, record: &RunRecord, ended: usize) {
+    let Some(asked) = &plan.base.kubernetes else { return };
+    let reason = match record.status {
+        RunStatus::Complete if record.trust == "invalid" => "RunInvalid",
+        RunStatus::Complete => "RunComplete",
+        RunStatus::Failed => "RunFailed",
+        RunStatus::Interrupted => "Interrupted",
+    };
+    let figure = record.throughput.map_or(String::new(), |figure| format!(", {figure:.0} operations/s"));
+    let words = if record.words.is_empty() { String::new() } else { format!(": {}", record.words) };
+    let message = format!("{ended} of {}, {}{figure}{words}", plan.runs.len(), record.dir);
+    put_on_own_job(asked, JobEvent { is_warning: reason != "RunComplete", reason, message: &message });
 }
 
 /// Makes one run; none where it is to be made again, because its hosts were out of reach.

@@ -60,6 +60,13 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     dyno_testkit::assert_ran_in(&out, &ended, &[]);
     let status = dyno.run(&["status", "night"]);
     assert!(stdout(&status).contains("ended (exit code "), "{}", stdout(&status));
+    // Its Job says how each run has ended.
+    let of_job = ["get", "events", "--field-selector", "involvedObject.kind=Job", "--output"];
+    let path = "jsonpath={range .items[?(@.source.component==\"dyno\")]}{.involvedObject.name} {.reason} {.message}{'\\n'}{end}";
+    let events = k(&[&of_job[..], &[path]].concat());
+    let of_runs = events.lines().filter(|line| line.starts_with(&format!("{name} Run")));
+    assert_eq!(of_runs.count(), 2, "{events}");
+    assert!(events.contains("2 of 2, runs/cell000"), "{events}");
     let log = dyno.run(&["logs", "night"]);
     assert!(stdout(&log).contains("of 2: connections=4"), "{}", stdout(&log));
     let fetched = dyno.run(&["fetch", "night", "--remove"]);

@@ -7,7 +7,7 @@
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::in_pod::OWNER;
 use crate::kubernetes::kubectl::{Kubectl, KubectlError};
-use crate::kubernetes::manifests::pod::{container_security, labels, pod, pull, resources};
+use crate::kubernetes::manifests::pod::{DYNO, container_security, labels, pod, pull, resources};
 use crate::kubernetes::pods::{PodState, state};
 use crate::kubernetes::run_pods::{is_selector, removed};
 use crate::kubernetes::servers::ServerPods;
@@ -170,7 +170,7 @@ impl ClusterController {
     /// # Errors
     /// The command-line settings cannot be written.
     pub fn manifests(&self, conducted: &Conducted<'_>) -> Result<Vec<Value>, serde_json::Error> {
-        let own = |component: &str| labels(&self.name, component, "dyno");
+        let own = |component: &str| labels(&self.name, component, DYNO);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": self.name, "labels": own("controller")},
@@ -347,13 +347,13 @@ impl ClusterController {
         let patience = format!("{READER_S}s");
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": reader, "labels": labels(&self.name, "reader", "dyno")},
+            "metadata": {"name": reader, "labels": labels(&self.name, "reader", DYNO)},
             "spec": {
                 "backoffLimit": 0,
                 "ttlSecondsAfterFinished": 0,
                 "activeDeadlineSeconds": READER_S,
                 "template": {
-                    "metadata": {"labels": labels(&self.name, "reader", "dyno")},
+                    "metadata": {"labels": labels(&self.name, "reader", DYNO)},
                     "spec": self.pod("reader", &["dyno", "pod", "--patience", &patience]),
                 },
             },
