@@ -234,8 +234,8 @@ fn tell_job(plan: &ExperimentPlan, record: &RunRecord, ended: usize) {
         RunStatus::Interrupted => "Interrupted",
     };
     let figure = record.throughput.map_or(String::new(), |figure| format!(", {figure:.0} operations/s"));
-    let words = if record.words.is_empty() { String::new() } else { format!(": {}", record.words) };
-    let message = format!("{ended} of {}, {}{figure}{words}", plan.runs.len(), record.dir);
+    let why = if record.cause.is_empty() { String::new() } else { format!(": {}", record.cause) };
+    let message = format!("{ended} of {}, {}{figure}{why}", plan.runs.len(), record.dir);
     put_on_own_job(asked, JobEvent { is_warning: reason != "RunComplete", reason, message: &message });
 }
 
