@@ -102,7 +102,7 @@ pub fn a_pod_conducts(cluster: &Cluster) {
 /// A controller that has ended goes on in another pod, and makes its invalid runs again, each once.
 fn goes_on_inside(dyno: &Dyno, out: &Path) {
     let journal = || std::fs::read_to_string(out.join("journal.jsonl")).unwrap();
-    let count = |words: &str| journal().lines().filter(|line| line.contains(words)).count();
+    let count = |text: &str| journal().lines().filter(|line| line.contains(text)).count();
     let invalid = count("\"trust\":\"invalid\"");
     assert_exit(&dyno.run(&["resume", "night", "--invalid", "--json"]), &[2]);
     let resumed = dyno.run(&["resume", "night", "--invalid"]);

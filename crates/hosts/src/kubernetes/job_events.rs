@@ -33,7 +33,8 @@ pub fn put_on_own_job(asked: &Kubernetes, event: JobEvent<'_>) {
 
 fn object_of(event: JobEvent<'_>, (namespace, name, uid): (&str, &str, &str), now: &str) -> Value {
     let mut message = event.message.to_owned();
-    message.truncate(message.floor_char_boundary(MESSAGE_BYTES));
+    let end = (0..=MESSAGE_BYTES.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
+    message.truncate(end.unwrap_or(0));
     json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"generateName": format!("{name}-"), "namespace": namespace},
