@@ -47,6 +47,9 @@ fn main() -> Result<()> {
             let operations = arguments.get(1).and_then(|text| text.parse().ok());
             return scale_pool::simulate(operations.context("expected a number of operations")?);
         }
+        // Its third part, and the workers and groups that it starts.
+        Some("scale-groups") => return scale_pool::run_groups(),
+        Some("worker") => return scale_pool::serve_as_worker(&arguments[1..]),
         Some("official") => return official::run(&arguments[1..]),
         _ => {}
     }

@@ -4,6 +4,7 @@ use crate::args::{self, CliCommand};
 use crate::options::{ConductArgs, SendArgs, StatusArgs};
 use crate::run;
 use dyno_frontend::exit::{Exit, Failure};
+use dyno_frontend::experiment::ResumeArgs;
 use dyno_frontend::{experiment, in_cluster};
 use dyno_hosts::kubernetes::transfer::send_folder;
 use std::ffi::OsString;
@@ -21,10 +22,19 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     }
 }
 
+/// `dyno resume`, of experiments of this host and of those that a pod has conducted.
+pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
+    match in_cluster::controller_of(&args.dir)? {
+        Some(controller) => in_cluster::resume(&controller, args),
+        None => experiment::resume(args),
+    }
+}
+
 /// `dyno conduct`: what the pod of a controller does.
 pub fn conduct(args: &ConductArgs) -> Result<Exit, Failure> {
     in_cluster::await_cluster()?;
-    let words = in_cluster::conducted_words(&args.experiment, &args.out)?;
+    let job = in_cluster::own_job();
+    let words = in_cluster::conducted_words(&args.experiment, &args.out, (&args.again, &job))?;
     let words = std::iter::once("dyno".to_owned()).chain(words).map(OsString::from).collect();
     let (cli, _) = args::parse(words).map_err(|error| Failure::usage(error.to_string()))?;
     match cli.command {

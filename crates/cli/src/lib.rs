@@ -40,7 +40,6 @@ use dyno_compat_sysbench_mongodb::front::sysbench_mongodb;
 use dyno_compat_wsf::front as wsf;
 use dyno_compat_ycsb::front::ycsb;
 use dyno_frontend::exit::Exit;
-use dyno_frontend::experiment as experiments;
 use dyno_frontend::program::{Program, set_program};
 use dyno_frontend::{in_cluster, terminal};
 use dyno_prove::front as prove;
@@ -125,7 +124,7 @@ pub fn main() -> ExitCode {
         args::CliCommand::Plan(options) => experiment::plan(&options),
         args::CliCommand::Presets(options) => experiment::list_presets(&options),
         args::CliCommand::Init(options) => experiment::init::init(&options),
-        args::CliCommand::Resume(options) => experiments::resume(&options),
+        args::CliCommand::Resume(options) => controlled::resume(&options),
         args::CliCommand::Clean(options) => clean::clean(&options),
         args::CliCommand::List(options) => list::list(&options.folder, options.json),
         args::CliCommand::Status(options) => controlled::status(&options),

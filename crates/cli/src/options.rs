@@ -272,6 +272,9 @@ pub struct ConductArgs {
     /// The experiment's directory
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Runs that this Job makes again
+    #[arg(long, value_parser = ["failed", "invalid"])]
+    pub again: Vec<String>,
 }
 
 /// `dyno send`.

@@ -51,7 +51,7 @@ pub struct RunRecord {
     /// True if it failed because its target did not answer.
     #[serde(default)]
     pub unreachable: bool,
-    /// True if it failed because a cluster or a host could not be reached.
+    /// True if it failed because a cluster or a host could not be reached, or because there was no room for its results.
     #[serde(skip)]
     pub out_of_reach: bool,
     /// True if its server did not start.

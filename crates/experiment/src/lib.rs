@@ -2,7 +2,8 @@
 //! anything.
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
-//! begun and ended, `experiment_run` a single run, `execute_run` its making (`experiment_error`: why it was not made),
+//! begun and ended, `disk_room` room for results, `experiment_run` a single run, `execute_run` its making
+//! (`experiment_error`: why it was not made),
 //! `run_context` its target and workers, `run_phases` what it does with them, `provision` brings about the target
 //! (`provisioned_target`: what that is), `pods` that of a cluster, `persistent_servers` servers that are left on purpose
 //! (`persistent_start` leaves them, `persistent_target` uses them
@@ -22,6 +23,7 @@ pub mod context;
 pub mod dataset_cache;
 pub mod dataset_key;
 pub mod directory;
+mod disk_room;
 pub mod execute_run;
 pub mod experiment_error;
 pub mod experiment_run;
@@ -64,6 +66,7 @@ use crate::outage::{Outage, is_out_of_reach};
 use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{ExperimentPlan, MatrixCell, OnFailure, Strategy};
+use dyno_hosts::kubernetes::job_events::{JobEvent, put_on_own_job};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{registry, trusted, tuning, undo};
@@ -198,12 +201,17 @@ fn all_runs(
             if context.control.is_stopping() {
                 return Ok(ExperimentEnding::Interrupted);
             }
+            outage.await_room(directory.path(), &context.control);
+            if context.control.is_stopping() {
+                continue;
+            }
             watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
             let Some(record) =
                 run(cell, &point, directory, (context, machine, &mut outage), shared, watcher)?
             else {
                 continue;
             };
+            tell_job(plan, &record, directory.ended.len());
             match record.status {
                 RunStatus::Interrupted => return Ok(ExperimentEnding::Interrupted),
                 RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => {
@@ -214,6 +222,21 @@ fn all_runs(
         }
     }
     Ok(ExperimentEnding::Complete)
+}
+
+/// Tells the Job of a controller in the cluster how a run has ended.
+fn tell_job(plan: &ExperimentPlan, record: &RunRecord, ended: usize) {
+    let Some(asked) = &plan.base.kubernetes else { return };
+    let reason = match record.status {
+        RunStatus::Complete if record.trust == "invalid" => "RunInvalid",
+        RunStatus::Complete => "RunComplete",
+        RunStatus::Failed => "RunFailed",
+        RunStatus::Interrupted => "Interrupted",
+    };
+    let figure = record.throughput.map_or(String::new(), |figure| format!(", {figure:.0} operations/s"));
+    let why = if record.cause.is_empty() { String::new() } else { format!(": {}", record.cause) };
+    let message = format!("{ended} of {}, {}{figure}{why}", plan.runs.len(), record.dir);
+    put_on_own_job(asked, JobEvent { is_warning: reason != "RunComplete", reason, message: &message });
 }
 
 /// Makes one run; none where it is to be made again, because its hosts were out of reach.
@@ -261,6 +284,8 @@ fn run(
     // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
     let _ = log::end_run(&one.dir.with_extension("server"));
     let mut record = record;
+    // What was measured is lost with its files.
+    record.out_of_reach |= record.status == RunStatus::Failed && disk_room::is_full(&experiment_dir);
     let again = outage.ends_in_another_attempt(&record);
     if again && !outage.goes_on(&context.control) && context.control.is_stopping() {
         // It was not made, and is when the experiment goes on.
@@ -276,6 +301,8 @@ fn run(
     if again && record.status != RunStatus::Interrupted {
         return Ok(None);
     }
+    // Else a run that was made would have no line in the journal.
+    outage.await_room(&experiment_dir, &context.control);
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());
     Ok(Some(record))

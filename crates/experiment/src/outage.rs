@@ -1,6 +1,7 @@
 //! Hosts and clusters that are out of reach for a while: a network that is down, an API server that starts again, a login that
-//! has expired. Runs that come too early are made again.
+//! has expired. Runs that come too early are made again; so are those whose results found no room on the disk.
 
+use crate::disk_room;
 use crate::journal::{RunRecord, RunStatus};
 use dyno_engine::Control;
 use dyno_hosts::kubernetes::error::PodsError;
@@ -8,6 +9,7 @@ use dyno_hosts::kubernetes::kubectl::KubectlError;
 use dyno_hosts::remote::ssh::RemoteError;
 use dyno_rundir::log::NOTICE;
 use std::error::Error;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Time between two attempts.
@@ -44,6 +46,13 @@ impl Outage {
     /// `reached`: runs of this experiment have reached them before.
     pub(super) fn new(limit: Duration, reached: bool) -> Self {
         Outage { limit, reached, since: None }
+    }
+
+    /// Waits for room in the experiment's folder, where earlier runs have found some.
+    pub(super) fn await_room(&self, folder: &Path, control: &Control) {
+        if self.reached {
+            disk_room::await_room(folder, self.limit, control);
+        }
     }
 
     /// Takes in how a run has ended; true if it is to be made again. A run of an experiment that has never reached its hosts

@@ -11,7 +11,7 @@ use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
 use dyno_hosts::kubernetes::manifests::everywhere;
 use dyno_hosts::kubernetes::persistent_pods::PersistentPods;
-use dyno_hosts::kubernetes::run_pods::RunPods;
+use dyno_hosts::kubernetes::run_pods::{PlacedWorker, RunPods};
 use dyno_hosts::remote::relay::controller::Relay;
 use dyno_hosts::remote::remote_agent::RemoteAgent;
 use dyno_hosts::remote::ssh::RemoteError;
@@ -105,14 +105,15 @@ fn reached(
     made: bool,
     control: &Arc<Control>,
 ) -> Result<Reached, ExperimentError> {
-    let Some((first, _)) = pods.workers.first() else { return Err(unreachable("no pods of workers")) };
+    let Some(first) = pods.workers.first() else { return Err(unreachable("no pods of workers")) };
     // One kubectl for all pods.
-    let relay = Relay::start(&pods.kubectl, (first, pods.token()), &work_dir.join("relay.log"), control)
-        .map_err(unreachable)?;
+    let relay =
+        Relay::start(&pods.kubectl, (&first.name, pods.token()), &work_dir.join("relay.log"), control)
+            .map_err(unreachable)?;
     let relay = Arc::new(relay);
-    let reached = |(name, address): &(String, _)| {
-        let transport =
-            Transport::Pod(WorkerPod { name: name.clone(), address: *address, relay: relay.clone() });
+    let reached = |worker: &PlacedWorker| {
+        let PlacedWorker { name, node, address } = worker.clone();
+        let transport = Transport::Pod(WorkerPod { name, node, address, relay: relay.clone() });
         ReachedHost { transport, program: "dyno".into(), directory: Some("/tmp".into()) }
     };
     let clients: Vec<ReachedHost> = pods.workers.iter().map(reached).collect();

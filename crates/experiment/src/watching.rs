@@ -7,7 +7,7 @@ use dyno_databases::registry;
 use dyno_db::target::OpenTarget;
 use dyno_db::target_error::TargetError;
 use dyno_engine::Control;
-use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
+use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer, WatchedThere};
 use dyno_hosts::remote::ssh::RemoteError;
 use dyno_hosts::remote::worker::pool::WorkerPool;
 use dyno_localhost::error::Cause;
@@ -18,6 +18,7 @@ use dyno_session::load_generator::LoadGenerator;
 use dyno_session::session::RunSession;
 use dyno_session::watch::sources::{DeclaredProcess, server_process, watch_all};
 use dyno_session::watch::{MonitorWatch, WatchPlan};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -156,8 +157,11 @@ fn elsewhere(
             servers.get(at).into_iter().flat_map(|server| server.processes.iter().map(|(_, pid)| *pid));
         of_run.extend(pool.pids_on(agent.name()).into_iter().chain(servers).map(|pid| (kernel(agent), pid)));
     }
+    let (mut all, mut kernels) = (Vec::new(), BTreeSet::new());
     for (at, agent) in agents.enumerate() {
         let name = agent.name();
+        // Pods of a node see the same host: the first one tells of it, and a thousand do not repeat that each second.
+        let host = !target.is_in_pods() || kernel(agent).is_empty() || kernels.insert(kernel(agent));
         let same = of_run.iter().filter(|(own, _)| !target.is_in_pods() && *own == kernel(agent));
         let beside: Vec<u32> = same.map(|(_, pid)| *pid).collect();
         if let Some(directory) = directory {
@@ -175,11 +179,26 @@ fn elsewhere(
             false => Vec::new(),
         };
         // One of those who can reach the databases asks them.
-        let databases = if target.is_in_pods() && at == 0 { &target.uris[..] } else { &[] };
-        agent.start_watch(interval, &processes, (&told, &beside), databases, watch.remote_sink())?;
-        watch.mark_too(std::sync::Arc::new(agent.marker()));
+        let databases = if target.is_in_pods() && at == 0 { target.uris.clone() } else { Vec::new() };
+        all.push((agent, WatchedThere { host, processes, told, beside, databases }));
     }
-    Ok(())
+    // Each waits for its own host alone.
+    std::thread::scope(|scope| {
+        let mut started = Vec::new();
+        for (agent, watched) in all {
+            let sink = watch.remote_sink();
+            started.push((agent, scope.spawn(move || agent.start_watch(interval, watched, sink))));
+        }
+        for (agent, thread) in started {
+            let lost = || RemoteError::Failed {
+                host: agent.name().to_owned(),
+                source: "its monitors could not be started".into(),
+            };
+            thread.join().unwrap_or_else(|_| Err(lost()))?;
+            watch.mark_too(std::sync::Arc::new(agent.marker()));
+        }
+        Ok(())
+    })
 }
 
 /// `NAME` for one process, `NAME-1` and so on for several.

@@ -2,6 +2,7 @@
 //! cluster. The directory that `dyno run --in-cluster` makes says which controller is meant.
 
 use crate::exit::{Exit, Failure};
+use crate::experiment::ResumeArgs;
 use crate::{signals, terminal};
 use dyno_config::experiment::ExperimentPlan;
 use dyno_config::experiment::kubernetes::Kubernetes;
@@ -320,6 +321,45 @@ pub fn fetch(dir: &Path, remove: bool) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// `dyno resume` of an experiment that a pod has conducted: another pod goes on with it.
+///
+/// # Errors
+/// An option that a pod cannot have, an experiment that is at work or has left the cluster, or a cluster that does not answer.
+pub fn resume(controller: &ClusterController, args: &ResumeArgs) -> Result<Exit, Failure> {
+    let (live, shown) = (&args.live, args.dir.display());
+    let given = [
+        ("--set", !args.sets.is_empty()),
+        ("--junit", args.junit.is_some()),
+        ("--json", args.json),
+        ("--quiet", args.quiet),
+        ("--metrics", live.metrics.is_some()),
+        ("--remote-write", live.remote_write.is_some()),
+        ("--otlp", live.otlp.is_some()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!("{flag}: {shown}: a pod goes on with it, as it was begun")));
+    }
+    let name = &controller.name;
+    match controller.state().map_err(refused)? {
+        ControllerState::Ended(_) => {}
+        ControllerState::Gone => {
+            return Err(Failure::unreachable(format!("{name} is not in the cluster any more")));
+        }
+        ControllerState::Running { .. } | ControllerState::Waiting(_) => {
+            let message = "is at work still: `dyno status --wait` waits for its end";
+            return Err(Failure::usage(format!("{shown}: {name} {message}")));
+        }
+    }
+    let wanted = [("failed", args.failed), ("invalid", args.invalid)];
+    let again: Vec<&str> = wanted.iter().filter(|(_, wanted)| *wanted).map(|(which, _)| *which).collect();
+    let control = Arc::new(Control::default());
+    signals::listen(&control)?;
+    let resumed = controller.resume(&again, &control, &|why| terminal::note(&format!("waits: {why}")));
+    resumed.map_err(refused_pods)?;
+    terminal::line(&format!("{name} goes on in the cluster; `dyno status {shown}` shows how far it is"));
+    Ok(Exit::Ok)
+}
+
 /// `dyno stop` of an experiment that a pod conducts: as Ctrl-C does. Its results stay on their volume.
 ///
 /// # Errors
@@ -357,17 +397,36 @@ pub fn await_cluster() -> Result<(), Failure> {
     }
 }
 
-/// The command line that a controller's pod carries out: the experiment, or what is left of it.
+/// The Job that this process is in a pod of, by its identity; empty where there is none.
+pub fn own_job() -> String {
+    std::env::var("DYNO_OWNER_UID").unwrap_or_default()
+}
+
+/// The command line that a controller's pod carries out: the experiment, or what is left of it, with runs that are made `again`
+/// once in a `job`: a pod that was killed has noted them, and the next one finds them in the journal.
 ///
 /// # Errors
-/// The experiment cannot be read.
-pub fn conducted_words(experiment: &Path, out: &Path) -> Result<Vec<String>, Failure> {
+/// The experiment cannot be read, or its folder not be written.
+pub fn conducted_words(
+    experiment: &Path,
+    out: &Path,
+    (again, job): (&[String], &str),
+) -> Result<Vec<String>, Failure> {
     let text = std::fs::read_to_string(experiment.join("sets.json"))?;
     let sets: Vec<String> = serde_json::from_str(&text).map_err(Failure::internal)?;
     let file: PathBuf = experiment.join("experiment.yaml");
     let (out_shown, file) = (out.display().to_string(), file.display().to_string());
     let mut words = match out.join("experiment.json").is_file() {
-        true => vec!["resume".to_owned(), out_shown],
+        true => {
+            let mut words = vec!["resume".to_owned(), out_shown];
+            let mark = out.with_extension("again");
+            let known = std::fs::read_to_string(&mark).is_ok_and(|marked| marked == job);
+            if !again.is_empty() && !known {
+                words.extend(again.iter().map(|which| format!("--{which}")));
+                std::fs::write(&mark, job)?;
+            }
+            words
+        }
         false => {
             // A pod that was killed while it began has left a folder without an experiment.
             match std::fs::remove_dir_all(out) {
@@ -391,7 +450,7 @@ mod tests {
         let (given, out) = (folder.path().join("experiment"), folder.path().join("work/d"));
         std::fs::create_dir(&given).unwrap();
         std::fs::write(given.join("sets.json"), r#"["factors.users=[1, 2]"]"#).unwrap();
-        let words = |given: &Path| conducted_words(given, &out).unwrap();
+        let words = |given: &Path| conducted_words(given, &out, (&[], "1")).unwrap();
         let (file, shown) = (given.join("experiment.yaml").display().to_string(), out.display().to_string());
         assert_eq!(words(&given), ["run", &file, "--out", &shown, "--set=factors.users=[1, 2]"]);
         std::fs::create_dir_all(out.join("runs")).unwrap();
@@ -400,6 +459,19 @@ mod tests {
         std::fs::create_dir_all(&out).unwrap();
         std::fs::write(out.join("experiment.json"), "{}").unwrap();
         assert_eq!(words(&given), ["resume", &shown, "--set=factors.users=[1, 2]"]);
+        // What is made again is noted by the first pod of a Job, and not by those that follow a killed one.
+        let again = ["failed".to_owned(), "invalid".to_owned()];
+        let of_job = |job: &str| conducted_words(&given, &out, (&again, job)).unwrap();
+        let asked = ["resume", &shown, "--failed", "--invalid", "--set=factors.users=[1, 2]"];
+        let later = ["resume", &shown, "--set=factors.users=[1, 2]"];
+        assert_eq!(
+            (of_job("2"), of_job("2"), of_job("3")),
+            (
+                asked.map(str::to_owned).to_vec(),
+                later.map(str::to_owned).to_vec(),
+                asked.map(str::to_owned).to_vec(),
+            )
+        );
     }
 
     #[test]

@@ -82,6 +82,9 @@ pub struct WorkerArgs {
     /// Start workers of this host and add up their seconds
     #[arg(long)]
     pub group: bool,
+    /// The token of the run whose other pods have workers of the group
+    #[arg(long, value_name = "FILE", requires = "group", default_value = dyno_hosts::kubernetes::manifests::TOKEN)]
+    pub token: PathBuf,
     /// Speak frames through standard input and output
     #[arg(long, required = true)]
     pub stdio: bool,

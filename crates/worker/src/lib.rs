@@ -81,7 +81,7 @@ pub fn read_work(spec: &Experiment, caller: WorkFrontEnd) -> Result<Box<dyn Work
 pub fn worker(args: &WorkerArgs, caller: WorkFrontEnd) -> Result<(), WorkerError> {
     no_terminal("a worker")?;
     if args.group {
-        return ended(serve_group(stdin(), stdout(), &std::env::current_exe()?));
+        return ended(serve_group(stdin(), stdout(), &std::env::current_exe()?, &args.token));
     }
     ended(serve_controller(stdin(), stdout(), &|spec| read_work(spec, caller)))
 }

@@ -4,12 +4,13 @@ use dyno_config::experiment::read_plan;
 use dyno_hosts::protocol::frame::{
     Body, Frame, Packed, encode_frame, encode_member, read_body, read_frame, unpack, write_frame,
 };
-use dyno_hosts::protocol::group::{FromGroup, ToGroup};
+use dyno_hosts::protocol::group::{FromGroup, MemberPlace, ToGroup};
 use dyno_hosts::protocol::worker::{Assignment, FromWorker, PROTOCOL, Stage, ToWorker};
 use dyno_record::Totals;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 fn run(words: &[&str]) -> Output {
@@ -56,6 +57,51 @@ fn it_greets_a_controller() {
     assert!(child.wait().expect("it ends").success());
 }
 
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Pods that listen, and the token that they take.
+struct Pods {
+    children: Vec<Child>,
+    addresses: Vec<SocketAddr>,
+    folder: tempfile::TempDir,
+}
+
+impl Pods {
+    fn start(count: usize) -> Pods {
+        let folder = tempfile::tempdir().expect("a folder");
+        let token = folder.path().join("token");
+        std::fs::write(&token, TOKEN).expect("a file");
+        let mut pods = Pods { children: Vec::new(), addresses: Vec::new(), folder };
+        for _ in 0..count {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+            let address = listener.local_addr().expect("an address");
+            drop(listener);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_dyno-worker"));
+            command.args(["pod", "--port", &address.port().to_string(), "--token"]).arg(&token);
+            pods.children.push(command.spawn().expect("the program starts"));
+            pods.addresses.push(address);
+        }
+        pods
+    }
+
+    /// A worker beside the group, and one in each pod.
+    fn places(&self) -> Vec<MemberPlace> {
+        let pods = self.addresses.iter().copied().map(MemberPlace::Pod);
+        [MemberPlace::Here].into_iter().chain(pods).collect()
+    }
+
+    fn kill(&mut self, pod: usize) {
+        self.children[pod].kill().expect("it runs");
+        self.children[pod].wait().expect("it ends");
+    }
+}
+
+impl Drop for Pods {
+    fn drop(&mut self) {
+        (0..self.children.len()).for_each(|pod| self.kill(pod));
+    }
+}
+
 /// A controller of a group of workers.
 struct GroupController {
     child: Child,
@@ -71,9 +117,12 @@ struct GroupController {
 }
 
 impl GroupController {
-    fn start(workers: u32, text: &str) -> GroupController {
+    fn start(pods: &Pods, text: &str) -> GroupController {
+        let places = pods.places();
+        let workers = places.len() as u32;
         let mut child = Command::new(env!("CARGO_BIN_EXE_dyno-worker"))
-            .args(["worker", "--group", "--stdio"])
+            .args(["worker", "--group", "--stdio", "--token"])
+            .arg(pods.folder.path().join("token"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -81,7 +130,7 @@ impl GroupController {
         let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
         let (whole, ended) = (BTreeMap::new(), BTreeMap::new());
         let mut own = GroupController { child, input, output, sum: None, whole, seconds: 0, ended };
-        own.say(&ToGroup::Hello { protocol: PROTOCOL, workers });
+        own.say(&ToGroup::Hello { protocol: PROTOCOL, workers: places });
         let spec = read_plan(text, "x.yaml", &[]).expect("it is read").cells[0].spec.clone();
         for worker in 0..workers {
             own.tell(worker, &ToWorker::Hello { protocol: PROTOCOL, now_ns: 7, log: Vec::new() });
@@ -196,7 +245,8 @@ impl GroupController {
 fn a_group_adds_up_the_seconds_of_its_workers() {
     let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 100}}\n\
                 phases: {measure: {connections: 6, rate: 3k, operations: 4001, warmup: 0s}}\n";
-    let mut group = GroupController::start(3, text);
+    let pods = Pods::start(2);
+    let mut group = GroupController::start(&pods, text);
     let pids = group.begin(3);
     assert!(!pids.contains(&(group.child.id() as i32)), "workers are processes of their own");
     group.answers(3, |word| if let FromWorker::Done(done) = word { Some(done) } else { None });
@@ -208,15 +258,22 @@ fn a_group_adds_up_the_seconds_of_its_workers() {
     assert!(group.child.wait().expect("it ends").success());
 }
 
+/// The first one is the group's own, the others are in pods: one of these loses its process, the other its pod. Each second that
+/// a lost worker has sent counts once, and of the one that goes on none is missing.
 #[test]
-fn a_group_goes_on_without_a_worker_that_is_killed_and_counts_all_that_it_has_sent() {
+fn a_group_goes_on_without_workers_that_are_lost_and_counts_all_that_they_have_sent() {
     let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 100}}\n\
-                phases: {measure: {connections: 4, rate: 400, duration: 10m, warmup: 0s}}\n";
-    let mut group = GroupController::start(2, text);
-    let pids = group.begin(2);
-    while group.seconds < 1 {
-        assert!(group.hear().is_none(), "no word is expected");
-    }
+                phases: {measure: {connections: 6, rate: 600, duration: 10m, warmup: 0s}}\n";
+    let mut pods = Pods::start(2);
+    let mut group = GroupController::start(&pods, text);
+    let pids = group.begin(3);
+    let go_on = |group: &mut GroupController, seconds: usize| {
+        let before = group.seconds;
+        while group.seconds < before + seconds {
+            assert!(group.hear().is_none(), "no word is expected");
+        }
+    };
+    go_on(&mut group, 1);
     kill_process(Pid::from_raw(pids[1]).expect("a process"), Signal::KILL).expect("it runs");
     while group.ended.is_empty() {
         assert!(group.hear().is_none(), "no word is expected");
@@ -224,23 +281,58 @@ fn a_group_goes_on_without_a_worker_that_is_killed_and_counts_all_that_it_has_se
     let (why, status) = &group.ended[&1];
     assert!(why.contains("closed") && status.contains("signal: 9"), "{why}: {status}");
     // The sums of the others are not held up, for three of them.
-    let before = group.seconds;
-    while group.seconds < before + 3 {
+    go_on(&mut group, 3);
+    pods.kill(1);
+    while group.ended.len() < 2 {
         assert!(group.hear().is_none(), "no word is expected");
     }
+    assert!(group.ended[&2].1.contains("connection"), "{:?}", group.ended[&2]);
+    go_on(&mut group, 3);
     group.tell(0, &ToWorker::Stop);
     group.answers(1, |word| matches!(word, FromWorker::Done(_)).then_some(()));
     let (sum, whole) = group.sums();
     assert_eq!((sum.arrivals, sum.ended), (whole.arrivals, whole.ended));
-    assert!(group.whole[&1].arrivals > 0);
     let reads = |totals: &Totals| totals.ok_slot(0).map_or(0, |slot| slot.service.count());
-    assert_eq!(reads(&group.whole[&1]), 0, "its histograms are lost with it");
+    for lost in [1, 2] {
+        assert!(group.whole[&lost].arrivals > 0);
+        assert_eq!(reads(&group.whole[&lost]), 0, "its histograms are lost with it");
+    }
     // A worker that is to be killed is, and the group ends with its pipe.
     group.say(&ToGroup::Kill { worker: 0 });
-    while group.ended.len() < 2 {
+    while group.ended.len() < 3 {
         group.hear();
     }
     assert!(group.ended[&0].1.contains("signal: 9"));
     drop(group.input.take());
     assert!(group.child.wait().expect("it ends").success());
+}
+
+/// A pod that does not answer costs its own worker, which is named, and nothing else.
+#[test]
+fn a_worker_whose_pod_cannot_be_reached_has_ended() {
+    let mut pods = Pods::start(2);
+    pods.kill(1);
+    let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 100}}\n";
+    let mut group = GroupController::start(&pods, text);
+    let mut ready = 0;
+    while ready < 2 || group.ended.is_empty() {
+        ready += usize::from(matches!(group.hear(), Some((_, FromWorker::Ready { .. }))));
+    }
+    let (address, (_, status)) = (pods.addresses[1].to_string(), &group.ended[&2]);
+    assert!(status.starts_with(&address), "{status}");
+    // Without the token there is no way to any pod.
+    drop(group.input.take());
+    assert!(group.child.wait().expect("it ends").success());
+    std::fs::remove_file(pods.folder.path().join("token")).expect("it is there");
+    let mut group = Command::new(env!("CARGO_BIN_EXE_dyno-worker"))
+        .args(["worker", "--group", "--stdio", "--token", "/nowhere"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let hello = ToGroup::Hello { protocol: PROTOCOL, workers: pods.places() };
+    let mut input = group.stdin.take().expect("a pipe");
+    write_frame(&mut input, &Frame::Message(&hello)).expect("it listens");
+    assert!(!group.wait().expect("it ends").success());
 }

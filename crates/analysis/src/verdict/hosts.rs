@@ -14,8 +14,10 @@ const MUCH: f64 = 0.10;
 const BUSY: f64 = 0.25;
 /// Share of busy CPU time from which on a host has none left for the load.
 const USED_UP: f64 = 0.90;
-/// Share of a phase by which workers may begin apart.
-const APART: f64 = 0.01;
+/// Share of a phase by which workers may begin apart. Each measures for as long as the others, by itself: with a skew of this
+/// share the sum of a closed loop at its server's limit is too high by as much, and that of an open loop is right. No more than
+/// twice the share of the requests meets a smaller load, which moves percentiles by that share of their rank from the end.
+pub(super) const APART: f64 = 0.01;
 /// Cost of reading the clock that is noticed, nanoseconds.
 const CLOCK_NS: u64 = 100;
 

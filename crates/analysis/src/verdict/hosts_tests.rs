@@ -1,5 +1,6 @@
 //! Every host that takes part is judged alike, and named where it is not the only one.
 
+use crate::verdict::hosts::APART;
 use crate::verdict::limits::{Case, INVALID, SUSPECT};
 use dyno_rundir::schema::{HostRole, OthersUse, PhaseHost};
 
@@ -112,6 +113,37 @@ fn workers_begin_within_a_hundredth_of_the_phase() {
         !Case::usual_case().judge_case().checks.iter().any(|check| check == "start_skew"),
         "one worker begins with itself"
     );
+}
+
+/// A server that answers one request in each turn, and workers of a closed loop that share it; half of them begin late by so many
+/// turns. Each measures for `phase` turns of its own: the rate of their sum beside the server's, and the share of requests that
+/// fewer workers than all have sent.
+fn skewed_sum(phase: u64, late: u64) -> (f64, f64) {
+    let active = |turn: u64| {
+        let halves = [0, late].into_iter().filter(move |begin| (*begin..begin + phase).contains(&turn));
+        halves.count()
+    };
+    let answered = (0..phase + late).filter(|turn| active(*turn) > 0).count();
+    let alone = (0..phase + late).filter(|turn| active(*turn) == 1).count();
+    (answered as f64 / phase as f64, alone as f64 / answered as f64)
+}
+
+/// What the limit of the skew allows, in figures: a rate that is too high by as much, and twice as much of smaller load.
+#[test]
+fn a_skew_within_its_limit_moves_figures_by_no_more_than_the_limit() {
+    let phase = 60_000;
+    let limit = (phase as f64 * APART) as u64;
+    let (rate, alone) = skewed_sum(phase, limit);
+    assert!(rate <= 1.0 + APART && alone < 2.0 * APART, "{rate}: {alone}");
+    assert_eq!(skewed_sum(phase, 0), (1.0, 0.0));
+    // 160 ms of a minute, as sixty pods have begun.
+    let (rate, alone) = skewed_sum(phase, 160);
+    assert!((rate - 1.0 - 160.0 / 60_000.0).abs() < 1e-9 && alone < 0.0054, "{rate}: {alone}");
+    // A tenth is told.
+    let (rate, _) = skewed_sum(phase, phase / 10);
+    assert!(rate > 1.0 + APART);
+    let text = reason("start_skew", "load", |host| host.late_s = Some(6.0)).unwrap();
+    assert!(text.contains("10.0 % of the phase"), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -147,7 +148,7 @@ const COMMAND: &str = concat!(
 );
 
 /// An object that is created.
-const KIND: &str = r#""kind": "(Job|StatefulSet|Service|Secret|ConfigMap|PersistentVolumeClaim|Pod)""#;
+const KIND: &str = r#""kind": "(Job|StatefulSet|Service|Secret|ConfigMap|PersistentVolumeClaim|Pod|Event)""#;
 
 /// What kubectl asks of the cluster for a command, by its verb and what follows it.
 fn needed(verb: &str, what: &str, selects: bool) -> Vec<(String, &'static str)> {
@@ -217,6 +218,119 @@ fn every_command_has_its_right() {
     }
     let kinds: BTreeSet<&String> = used.iter().map(|(resource, _)| resource).collect();
     assert_eq!(kinds, role.keys().collect(), "kinds that are used, and kinds with rights");
+}
+
+/// What a chart's template says below `from`, to the end of the document or of the condition that the file is.
+fn text_below<'a>(text: &'a str, from: &str) -> &'a str {
+    let at = text.find(from).unwrap_or_else(|| panic!("{from:?} is not in {text}"));
+    let rest = &text[at..];
+    let ends = ["\n---", "\n{{- end }}"];
+    &rest[..ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len())]
+}
+
+/// What the chart says twice is what the manifests say.
+#[test]
+fn the_chart_is_of_this_version_and_says_what_the_manifests_say() {
+    let chart = document("deploy/helm/dyno/Chart.yaml");
+    for key in ["version", "appVersion"] {
+        assert_eq!(chart[key], env!("CARGO_PKG_VERSION"), "{key}");
+    }
+    for (file, from) in [("rbac.yaml", "rules:"), ("network-policy.yaml", "spec:")] {
+        let own = read(&format!("deploy/helm/dyno/templates/{file}"));
+        let kept = read(&format!("deploy/kubernetes/{file}"));
+        assert_eq!(text_below(&own, from).trim_end(), text_below(&kept, from).trim_end(), "{file}");
+    }
+    let values = document("deploy/helm/dyno/values.yaml");
+    let kept = document("deploy/kubernetes/experiment.yaml");
+    assert_eq!(values["experiment"], kept["data"]["experiment.yaml"]);
+    let job = document("deploy/kubernetes/job.yaml");
+    let pod = &job["spec"]["template"]["spec"];
+    assert_eq!(values["podSecurityContext"], pod["securityContext"]);
+    assert_eq!(values["image"], pod["containers"][0]["image"]);
+    assert_eq!(values["resources"], pod["containers"][0]["resources"]);
+}
+
+fn helm(words: &[&str]) -> Option<String> {
+    let output = Command::new("helm").args(words).stdin(Stdio::null()).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "helm {words:?}: {said}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What `helm` makes of the chart is what the manifests are, under names of the release.
+#[test]
+fn helm_makes_the_manifests_of_the_chart() {
+    let chart = root().join("deploy/helm/dyno").display().to_string();
+    if helm(&["lint", "--strict", &chart]).is_none() {
+        return dyno_testkit::skip_because("the Helm chart", "helm is not on PATH");
+    }
+    let made = |sets: &[&str]| -> Vec<Value> {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let text = helm(
+            &[
+                &["template", "night", chart.as_str(), "--namespace", "bench", "--kube-version", "1.30.0"],
+                &sets[..],
+            ]
+            .concat(),
+        )
+        .unwrap();
+        let parts = text.split("---\n").filter(|part| part.lines().any(|line| line.starts_with("kind:")));
+        parts.map(|part| serde_saphyr::from_str(part).unwrap()).collect()
+    };
+    let of = |all: &[Value], kind: &str| all.iter().find(|object| object["kind"] == kind).cloned();
+    let all = made(&["networkPolicy=true"]);
+    let kinds: BTreeSet<&str> = all.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    let expected = [
+        "ConfigMap",
+        "Job",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
+    ];
+    assert_eq!(kinds, BTreeSet::from(expected));
+    for object in &all {
+        let labels = &object["metadata"]["labels"];
+        for (label, value) in
+            [("name", "dyno"), ("instance", "night"), ("part-of", "dyno"), ("managed-by", "Helm")]
+        {
+            assert_eq!(labels[format!("app.kubernetes.io/{label}")], value, "{object:#}");
+        }
+        assert_eq!(labels["app.kubernetes.io/version"], env!("CARGO_PKG_VERSION"));
+        assert!(labels["app.kubernetes.io/component"].is_string(), "{object:#}");
+    }
+    // The pod is that of the manifest, but for names.
+    let named = |pod: &Value| {
+        let text = pod.to_string().replace("night-experiment", "dyno-experiment");
+        text.replace("night-runs", "dyno-runs").replace("night-dyno", "dyno")
+    };
+    let mut pod = of(&all, "Job").unwrap()["spec"]["template"]["spec"].clone();
+    let pulled = pod["containers"][0].as_object_mut().unwrap().remove("imagePullPolicy");
+    assert_eq!(pulled, Some("IfNotPresent".into()), "the cluster's default");
+    let kept: Value =
+        serde_json::from_str(&named(&document("deploy/kubernetes/job.yaml")["spec"]["template"]["spec"]))
+            .unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&named(&pod)).unwrap(), kept);
+    assert_eq!(of(&all, "ConfigMap").unwrap()["data"], document("deploy/kubernetes/experiment.yaml")["data"]);
+    // What is brought is not made, and an experiment goes on.
+    let sets = [
+        "rbac=false",
+        "account=mine",
+        "volume.claim=own",
+        "resume=true",
+        "again=invalid",
+        "podSecurityContext=null",
+    ];
+    let all = made(&[&sets[..], &["nodeSelector.kubernetes\\.io/arch=arm64"]].concat());
+    assert_eq!(all.len(), 2, "{all:#?}");
+    let pod = &of(&all, "Job").unwrap()["spec"]["template"]["spec"];
+    assert_eq!((&pod["serviceAccountName"], &pod["securityContext"]), (&"mine".into(), &Value::Null));
+    assert_eq!(pod["nodeSelector"]["kubernetes.io/arch"], "arm64");
+    let words = ["resume", "/work/users", "--junit", "/work/users.xml", "--invalid"];
+    assert_eq!(pod["containers"][0]["args"], serde_json::json!(words));
+    let volumes = pod["volumes"].as_array().unwrap();
+    assert!(volumes.iter().any(|volume| volume["persistentVolumeClaim"]["claimName"] == "own"));
 }
 
 #[test]

@@ -60,16 +60,26 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     dyno_testkit::assert_ran_in(&out, &ended, &[]);
     let status = dyno.run(&["status", "night"]);
     assert!(stdout(&status).contains("ended (exit code "), "{}", stdout(&status));
+    // Its Job says how each run has ended.
+    let of_job = ["get", "events", "--field-selector", "involvedObject.kind=Job", "--output"];
+    let path = "jsonpath={range .items[?(@.source.component==\"dyno\")]}{.involvedObject.name} {.reason} {.message}{'\\n'}{end}";
+    let events = k(&[&of_job[..], &[path]].concat());
+    let of_runs = events.lines().filter(|line| line.starts_with(&format!("{name} Run")));
+    assert_eq!(of_runs.count(), 2, "{events}");
+    assert!(events.contains("2 of 2, runs/cell000"), "{events}");
     let log = dyno.run(&["logs", "night"]);
     assert!(stdout(&log).contains("of 2: connections=4"), "{}", stdout(&log));
+    goes_on_inside(&dyno, &out);
     let fetched = dyno.run(&["fetch", "night", "--remove"]);
     assert_exit(&fetched, &[0]);
     let journal = std::fs::read_to_string(dyno.path("night/journal.jsonl")).unwrap();
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let complete: Vec<Value> = lines.filter(|line| line["event"] == "ended").collect();
-    assert_eq!(complete.len(), 2, "each cell has ended once: {journal}");
     let count = |event: &str| journal.matches(&format!("\"event\":\"{event}\"")).count();
-    assert_eq!((count("begin"), count("run")), (2, 3), "it was begun again, and one cell with it: {journal}");
+    let again = count("again");
+    assert_eq!(complete.len() - again, 2, "each cell has ended once: {journal}");
+    let begun = (count("begin"), count("run") - again);
+    assert_eq!(begun, (3, 3), "it was begun again twice, and one cell with it: {journal}");
     for record in &complete {
         let summary = dyno.summary(&format!("night/{}", record["dir"].as_str().unwrap()));
         // All that was asked for, once.
@@ -87,6 +97,21 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     one_that_is_stopped(cluster, &dyno);
     let (gone, said) = cluster.k(&["delete", "namespace", NAMESPACE]);
     assert!(gone, "{said}");
+}
+
+/// A controller that has ended goes on in another pod, and makes its invalid runs again, each once.
+fn goes_on_inside(dyno: &Dyno, out: &Path) {
+    let journal = || std::fs::read_to_string(out.join("journal.jsonl")).unwrap();
+    let count = |text: &str| journal().lines().filter(|line| line.contains(text)).count();
+    let invalid = count("\"trust\":\"invalid\"");
+    assert_exit(&dyno.run(&["resume", "night", "--invalid", "--json"]), &[2]);
+    let resumed = dyno.run(&["resume", "night", "--invalid"]);
+    assert_exit(&resumed, &[0]);
+    assert!(stdout(&resumed).contains("goes on in the cluster"), "{}", stdout(&resumed));
+    let ended = dyno.run(&["status", "night", "--wait"]);
+    dyno_testkit::assert_ran_in(out, &ended, &[]);
+    assert_eq!(count("\"event\":\"again\""), invalid, "{}", journal());
+    assert_eq!(count("\"event\":\"ended\"") - invalid, 2, "{}", journal());
 }
 
 /// Without its account it says so, and leaves nothing.

@@ -1,6 +1,7 @@
 //! Experiments in pods of a real Kubernetes of three nodes (`tests/kubernetes`), where its binaries are there.
 
 mod bexhoma;
+mod charts;
 mod faults;
 mod in_cluster;
 mod inside;
@@ -35,6 +36,7 @@ fn record(dyno: &Dyno, out: &str) -> (PathBuf, Value) {
 fn experiments_run_in_pods_and_leave_nothing() {
     let Some(cluster) = Cluster::up() else { return };
     cluster.namespace("bench");
+    charts::what_is_deployed_is_accepted(&cluster);
     a_server_and_two_pods_of_workers(&cluster);
     bexhoma::summary_of_a_run_and_servers_that_others_reach(&cluster);
     presets::all_five(&cluster, "redis");

@@ -2,9 +2,11 @@
 //! that are not to be had. Each is said clearly, and nothing is left.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// A folder with an experiment file.
 struct Fixture(tempfile::TempDir);
@@ -162,7 +164,9 @@ fn a_full_disk_ends_an_experiment_and_leaves_no_server() {
         return;
     }
     for kib in ["16k", "64k", "160k"] {
-        let fixture = Fixture::of(&format!("server: {{kind: redis}}\n{SHORT}repetitions: 20\n"));
+        // Where a run finds room it is waited for by the next one.
+        let text = format!("server: {{kind: redis}}\n{SHORT}repetitions: 20\noutage: 2s\n");
+        let fixture = Fixture::of(&text);
         std::fs::create_dir(fixture.path("disk")).unwrap();
         let mount = ["-t", "tmpfs", "-o", &format!("size={kib}"), "tmpfs", "disk"];
         if !fixture.command("mount", &mount).status.success() {
@@ -186,6 +190,62 @@ fn a_full_disk_ends_an_experiment_and_leaves_no_server() {
         assert!(matches!(run.status.code(), Some(1 | 3 | 5)), "{kib}: {:?} {}", run.status, err(&run));
         assert!(err(&run).contains("No space left"), "{kib}: {}", err(&run));
     }
+}
+
+/// Fills a disk to its last byte.
+fn fill_disk(path: &Path) {
+    let mut file = std::fs::File::create(path).unwrap();
+    for size in [1 << 16, 1] {
+        while file.write_all(&vec![1; size]).is_ok() {}
+    }
+}
+
+/// After the first run the disk is full, which is waited for; freed, the night goes on: each run is there once, and whole.
+#[test]
+fn a_disk_that_is_full_and_freed_again_loses_no_run() {
+    let fixture = Fixture::of(&format!("target: 'null:'\n{SHORT}repetitions: 4\n"));
+    std::fs::create_dir(fixture.path("disk")).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=16m", "tmpfs", "disk"];
+    if !fixture.command("mount", &mount).status.success() {
+        return dyno_testkit::skip_because(
+            "a disk that is full and freed again",
+            "a tmpfs cannot be mounted here",
+        );
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+    command.args(["run", "x.yaml", "--out", "disk/o", "--quiet"]).current_dir(fixture.0.path());
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = fixture.path("disk/o/journal.jsonl");
+    let begun = Instant::now();
+    while !std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("\"ended\"")) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no run has ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let filler = fixture.path("disk/filler");
+    fill_disk(&filler);
+    let mut said = String::new();
+    let mut freed = false;
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said += &(line.unwrap() + "\n");
+        if !freed && said.contains("no room on the disk for results; waits for 600 s (outage)") {
+            std::fs::remove_file(&filler).unwrap();
+            freed = true;
+        }
+    }
+    let status = child.wait().unwrap();
+    let ended = fixture.ended("disk/o");
+    let whole = ended.iter().filter(|run| {
+        let folder = fixture.path("disk/o").join(run["dir"].as_str().unwrap());
+        run["status"] == "complete" && folder.join("summary.json").is_file()
+    });
+    let (whole, resumed) = (whole.count(), fixture.dyno(&["resume", "disk/o", "--quiet"]));
+    let unmounted = fixture.command("umount", &["disk"]);
+    assert!(unmounted.status.success(), "{}", err(&unmounted));
+    assert!(freed && said.contains("there is room again"), "{said}");
+    assert!(matches!(status.code(), Some(0 | 5)), "{status}: {said}");
+    assert_eq!((ended.len(), whole), (4, 4), "{ended:#?}");
+    assert_eq!(resumed.status.code(), status.code(), "nothing is left to do: {}", err(&resumed));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::in_pod::OWNER;
 use crate::kubernetes::kubectl::{Kubectl, KubectlError};
-use crate::kubernetes::manifests::pod::{container_security, labels, pod, pull, resources};
+use crate::kubernetes::manifests::pod::{DYNO, container_security, labels, pod, pull, resources};
 use crate::kubernetes::pods::{PodState, state};
 use crate::kubernetes::run_pods::{is_selector, removed};
 use crate::kubernetes::servers::ServerPods;
@@ -170,7 +170,7 @@ impl ClusterController {
     /// # Errors
     /// The command-line settings cannot be written.
     pub fn manifests(&self, conducted: &Conducted<'_>) -> Result<Vec<Value>, serde_json::Error> {
-        let own = |component: &str| labels(&self.name, component, "dyno");
+        let own = |component: &str| labels(&self.name, component, DYNO);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": self.name, "labels": own("controller")},
@@ -192,9 +192,16 @@ impl ClusterController {
                 "spec": spec,
             }));
         }
-        let directory = self.directory();
-        let mut spec =
-            self.pod("controller", &["dyno", "conduct", "--experiment", EXPERIMENT, "--out", &directory]);
+        all.push(self.job(&[]));
+        Ok(all)
+    }
+
+    /// The Job, whose pod begins the experiment, or goes on with it and makes runs `again`: `failed`, `invalid`.
+    fn job(&self, again: &[&str]) -> Value {
+        let (asked, directory) = (&self.kubernetes.controller, self.directory());
+        let mut command = vec!["dyno", "conduct", "--experiment", EXPERIMENT, "--out", &directory];
+        command.extend(again.iter().flat_map(|which| ["--again", *which]));
+        let mut spec = self.pod("controller", &command);
         spec["serviceAccountName"] = asked.account.clone().unwrap_or_else(|| "dyno".into()).into();
         spec["automountServiceAccountToken"] = true.into();
         spec["terminationGracePeriodSeconds"] = GRACE_S.into();
@@ -217,19 +224,32 @@ impl ClusterController {
             volumes.push(json!({"name": "experiment", "secret": secret}));
         }
         let codes = json!({"containerName": CONTAINER, "operator": "In", "values": [1, 2, 3, 4, 5]});
-        all.push(json!({
+        let own = labels(&self.name, "controller", DYNO);
+        json!({
             "apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": self.name, "labels": own("controller")},
+            "metadata": {"name": self.name, "labels": own},
             "spec": {
                 "backoffLimit": BACKOFF_LIMIT,
                 "podFailurePolicy": {"rules": [
                     {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
                     {"action": "FailJob", "onExitCodes": codes},
                 ]},
-                "template": {"metadata": {"labels": own("controller")}, "spec": spec},
+                "template": {"metadata": {"labels": own}, "spec": spec},
             },
-        }));
-        Ok(all)
+        })
+    }
+
+    /// Has another pod go on with an experiment whose controller has ended, and make runs `again`; `say` hears what it waits for.
+    ///
+    /// # Errors
+    /// The cluster does not answer or refuses, the old Job does not go, the pod does not come to run, or a signal comes.
+    pub fn resume(&self, again: &[&str], control: &Control, say: &dyn Fn(&str)) -> Result<(), PodsError> {
+        let (kubectl, name) = (self.kubectl(), self.name.as_str());
+        let words =
+            ["delete", "job", "--ignore-not-found", "--cascade=foreground", "--wait=false", "--", name];
+        kubectl.run(&words, None)?;
+        removed(&kubectl, &self.selector(), REMOVAL)?;
+        self.start_objects(&[self.job(again)], control, say)
     }
 
     /// Makes the objects and waits until the pod runs; `say` hears what it waits for. Where that fails all of it is removed.
@@ -347,13 +367,13 @@ impl ClusterController {
         let patience = format!("{READER_S}s");
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": reader, "labels": labels(&self.name, "reader", "dyno")},
+            "metadata": {"name": reader, "labels": labels(&self.name, "reader", DYNO)},
             "spec": {
                 "backoffLimit": 0,
                 "ttlSecondsAfterFinished": 0,
                 "activeDeadlineSeconds": READER_S,
                 "template": {
-                    "metadata": {"labels": labels(&self.name, "reader", "dyno")},
+                    "metadata": {"labels": labels(&self.name, "reader", DYNO)},
                     "spec": self.pod("reader", &["dyno", "pod", "--patience", &patience]),
                 },
             },
@@ -530,6 +550,16 @@ mod tests {
         let rules = &made[2]["spec"]["podFailurePolicy"]["rules"];
         assert_eq!(rules[0]["onPodConditions"][0]["type"], "DisruptionTarget");
         assert_eq!(rules[1]["onExitCodes"]["values"], json!([1, 2, 3, 4, 5]));
+    }
+
+    #[test]
+    fn a_controller_that_goes_on_is_told_what_to_make_again() {
+        let own = controller("controller: {requests: {cpu: 1}}");
+        let command = |job: Value| job["spec"]["template"]["spec"]["containers"][0]["command"].clone();
+        let (first, again) = (command(own.job(&[])), command(own.job(&["failed", "invalid"])));
+        let words = first.as_array().unwrap();
+        assert_eq!(again.as_array().unwrap()[..words.len()], words[..]);
+        assert_eq!(again.as_array().unwrap()[words.len()..], ["--again", "failed", "--again", "invalid"]);
     }
 
     #[test]

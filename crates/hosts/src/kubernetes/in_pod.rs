@@ -35,6 +35,12 @@ pub(super) fn kubeconfig() -> Option<&'static str> {
     made.as_ref().map(|(_, path)| path.as_str())
 }
 
+/// Returns the namespace of the pod that this process is in.
+pub(super) fn account_namespace() -> Option<String> {
+    let text = std::fs::read_to_string(Path::new(ACCOUNT).join("namespace")).ok()?;
+    Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 /// The text of one, by the rules of kubectl: a kubeconfig of the user goes before the pod's account.
 fn kubeconfig_of(variable: impl Fn(&str) -> Option<String>, account: &Path) -> Option<String> {
     let own = variable("HOME").map(|home| Path::new(&home).join(".kube/config"));

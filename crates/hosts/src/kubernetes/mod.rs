@@ -3,7 +3,7 @@
 //! `manifests` says what is made, `kubectl` speaks to the cluster, `pods` reads what becomes of it, `run_pods` starts the pods
 //! of a run, `fit` says beforehand which cannot have a node, `place` has privileged ones choose cores of theirs, `collect` keeps
 //! what they have said, `pod_status` tells what runs. `controller` has an experiment conducted by a pod, whose results `transfer`
-//! brings home.
+//! brings home; `job_events` tells its Job how it goes.
 //!
 //! Everything belongs to the workers' Job. It ends by itself when no controller speaks to its pods any more, and then takes all
 //! with it: a controller that is killed leaves nothing for long. Where it was killed while workers wait for servers to have
@@ -14,6 +14,7 @@ pub mod controller;
 pub mod error;
 mod fit;
 mod in_pod;
+pub mod job_events;
 pub mod kubectl;
 pub mod kubelet;
 pub mod manifest_overrides;

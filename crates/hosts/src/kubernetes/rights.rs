@@ -24,7 +24,9 @@ pub fn required_role(namespace: Option<&str>) -> Vec<Value> {
                 // A user who may list secrets reads those of all users in the namespace.
                 rule("", &["secrets"], &["create", "get", "delete"]),
                 rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
-                rule("", &["pods", "events"], &["get", "list"]),
+                rule("", &["pods"], &["get", "list"]),
+                // A controller in the cluster tells its Job how the experiment goes.
+                rule("", &["events"], &["create", "get", "list"]),
                 rule("", &["pods/exec"], &["create", "get"]),
                 rule("", &["pods/log"], &["get"]),
             ],

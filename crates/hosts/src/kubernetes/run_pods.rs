@@ -39,6 +39,17 @@ const LONG: Duration = Duration::from_secs(20);
 /// Reasons for which a pod may wait in vain: no node, no image.
 const MAY_LAST: [&str; 3] = ["Unschedulable", "ErrImagePull", "ImagePullBackOff"];
 
+/// A pod of workers that is ready.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlacedWorker {
+    /// Name.
+    pub name: String,
+    /// Its node; empty if the cluster does not say.
+    pub node: String,
+    /// Where it listens for the relay's hub.
+    pub address: SocketAddr,
+}
+
 /// Objects of a run in a cluster. They are removed when this is dropped.
 pub struct RunPods {
     /// Access to the cluster.
@@ -50,8 +61,8 @@ pub struct RunPods {
     removed: bool,
     /// What the pods of the run know each other by.
     token: String,
-    /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
-    pub workers: Vec<(String, SocketAddr)>,
+    /// Pods of workers, in the order of their index.
+    pub workers: Vec<PlacedWorker>,
     /// Addresses of the servers, instance by instance.
     pub servers: Vec<SocketAddr>,
     /// Pods of servers: of this run, or of another, which stay.
@@ -230,7 +241,7 @@ impl RunPods {
         let label =
             |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let mut workers: Vec<(bool, usize, String, SocketAddr)> = Vec::new();
+        let mut workers: Vec<(bool, usize, PlacedWorker)> = Vec::new();
         let loaders = format!("{}-{LOADERS}", self.made.name);
         let mut servers: Vec<((usize, usize, SocketAddr), String)> = Vec::new();
         for pod in pods {
@@ -243,7 +254,10 @@ impl RunPods {
                     label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
                 // Those that load have the first numbers.
                 let measures = label(pod, "batch.kubernetes.io/job-name") != loaders;
-                workers.push((measures, index, name(pod), SocketAddr::new(address, RELAY_PORT)));
+                let (node, address) =
+                    (pod["spec"]["nodeName"].as_str(), SocketAddr::new(address, RELAY_PORT));
+                let node = node.unwrap_or_default().to_owned();
+                workers.push((measures, index, PlacedWorker { name: name(pod), node, address }));
                 continue;
             }
             servers.push((persistent_pods::socket(pod, &self.made.servers, self.made.port)?, name(pod)));
@@ -251,7 +265,7 @@ impl RunPods {
         self.pods.note_started(pods);
         workers.sort_unstable();
         servers.sort_unstable();
-        self.workers = workers.into_iter().map(|(_, _, name, socket)| (name, socket)).collect();
+        self.workers = workers.into_iter().map(|(_, _, worker)| worker).collect();
         self.servers = servers.iter().map(|((_, _, socket), _)| *socket).collect();
         self.pods.note_names(servers.into_iter().map(|(_, name)| name).collect());
         Ok(())
@@ -278,7 +292,7 @@ impl RunPods {
     pub fn placed_nodes(&self) -> (BTreeMap<String, String>, BTreeMap<String, Vec<String>>) {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let node = |pod: &Value| Some((text(&pod["metadata"]["name"])?, text(&pod["spec"]["nodeName"])?));
-        let is_worker = |(name, _): &(String, String)| self.workers.iter().any(|(worker, _)| worker == name);
+        let is_worker = |(name, _): &(String, String)| self.workers.iter().any(|worker| worker.name == *name);
         let workers = self.all().unwrap_or_default().iter().filter_map(node).filter(is_worker).collect();
         (workers, self.pods.node_of_each().unwrap_or_default())
     }

@@ -108,6 +108,8 @@ pub enum ToHost {
     },
     /// Has monitors tell what they read from now on: the host, the servers, and these processes.
     Watch {
+        /// True if the host is read, too: one agent of several on a kernel is enough.
+        host: bool,
         /// Time between two ticks, nanoseconds.
         interval_ns: u64,
         /// Databases to be asked, by URI.

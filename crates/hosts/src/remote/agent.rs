@@ -299,8 +299,8 @@ impl Host {
                 ToHost::Heal { which, fault, noted } => self.heal(&which, &fault, &noted),
                 ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made, &self.control),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
-                ToHost::Watch { interval_ns, databases, processes, told, beside } => {
-                    self.watch(interval_ns, &databases, &processes, (&told, &beside))
+                ToHost::Watch { host, interval_ns, databases, processes, told, beside } => {
+                    self.watch(interval_ns, &databases, (host, &processes), (&told, &beside))
                 }
                 ToHost::Mark { at_ns: Some(at_ns) } => {
                     let at = UNIX_EPOCH + Duration::from_nanos(at_ns);
@@ -425,11 +425,14 @@ impl Host {
         &mut self,
         interval_ns: u64,
         databases: &[String],
-        processes: &[(String, u32)],
+        (host, processes): (bool, &[(String, u32)]),
         (told, beside): (&[(String, DeclaredProcess)], &[u32]),
     ) -> Result<FromHost, AgentError> {
         let roots = Roots::default();
-        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        if host {
+            sources.push(Box::new(HostSource::new(roots.clone())));
+        }
         let (mut ours, mut server_known) = (beside.iter().copied().map(Pid::from).collect::<Vec<_>>(), false);
         // This host's own servers may be ended and started again, and may have been: they are known by their names.
         let own = self.server.as_ref().map_or(Vec::new(), Server::watched_processes);

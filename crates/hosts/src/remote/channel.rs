@@ -28,7 +28,7 @@ pub enum Running {
 }
 
 /// A program that shares its way here with others: signs of life are given for all of them together.
-pub trait CarriedProgram: Send {
+pub trait CarriedProgram: Send + Sync {
     /// Returns how it has ended, if it has.
     fn end_status(&self) -> Option<String>;
 

@@ -93,7 +93,8 @@ pub struct RemoteAgent {
     pub environment: Environment,
     running: Running,
     input: ProgramInput,
-    told: Receiver<FromHost>,
+    /// Its answers; one question at a time waits for one.
+    told: Mutex<Receiver<FromHost>>,
     ending: Arc<AtomicBool>,
     /// Set once an answer was not waited for: what comes later would go to the wrong question.
     given_up: AtomicBool,
@@ -101,6 +102,21 @@ pub struct RemoteAgent {
     clock: Arc<Mutex<Offset>>,
     marked: Marked,
     log: PathBuf,
+}
+
+/// What an agent watches.
+#[derive(Clone, Debug, Default)]
+pub struct WatchedThere {
+    /// True if the host itself is watched (`host-NAME`): one agent of several on a kernel is enough.
+    pub host: bool,
+    /// Processes by name.
+    pub processes: Vec<(String, u32)>,
+    /// Processes of servers that others have started, if they are found there.
+    pub told: Vec<(String, DeclaredProcess)>,
+    /// Further processes of the run, which another agent of the same kernel watches.
+    pub beside: Vec<u32>,
+    /// Databases to be asked, by URI.
+    pub databases: Vec<String>,
 }
 
 impl RemoteAgent {
@@ -157,7 +173,7 @@ impl RemoteAgent {
             environment: Environment::default(),
             running,
             input: Arc::new(Mutex::new(Some(input))),
-            told,
+            told: Mutex::new(told),
             ending,
             given_up: AtomicBool::new(false),
             sink,
@@ -220,7 +236,7 @@ impl RemoteAgent {
         let mut waiting = Waiting::starting(patience);
         loop {
             let left = waiting.left();
-            match self.told.recv_timeout(left.min(Duration::from_millis(50))) {
+            match held(&self.told).recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok(FromHost::Failed(message)) => return Err(self.host.failed(message)),
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -256,25 +272,18 @@ impl RemoteAgent {
         Ok(found)
     }
 
-    /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`), of these processes, and of those `told`
-    /// that are found there. Processes `beside` them belong to the run, too, and another agent of the same kernel watches them.
+    /// Has the host's monitors tell `to` what they read.
     pub fn start_watch(
         &self,
         interval: Duration,
-        processes: &[(String, u32)],
-        (told, beside): (&[(String, DeclaredProcess)], &[u32]),
-        databases: &[String],
+        watched: WatchedThere,
         to: Arc<Mutex<dyn SampleSink>>,
     ) -> Result<(), RemoteError> {
         self.ask_clock()?;
         *held(&self.sink) = Some(to);
-        let word = ToHost::Watch {
-            interval_ns: interval.as_nanos() as u64,
-            databases: databases.to_vec(),
-            processes: processes.to_vec(),
-            told: told.to_vec(),
-            beside: beside.to_vec(),
-        };
+        let WatchedThere { host, processes, told, beside, databases } = watched;
+        let interval_ns = interval.as_nanos() as u64;
+        let word = ToHost::Watch { host, interval_ns, databases, processes, told, beside };
         self.ask(&word, SHORT, None).map(drop)
     }
 

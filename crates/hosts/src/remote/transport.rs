@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct WorkerPod {
     /// Name.
     pub name: String,
+    /// The node that it is on; empty if it is not known.
+    pub node: String,
     /// Where it listens for the relay's hub.
     pub address: SocketAddr,
     /// Transport to all pods of its run.
@@ -38,6 +40,14 @@ impl Transport {
         match self {
             Transport::Ssh(host) => &host.name,
             Transport::Pod(pod) => &pod.name,
+        }
+    }
+
+    /// Name of the machine that it leads to: pods of one node are on one. Two ways to one name lead to one machine.
+    pub fn machine(&self) -> &str {
+        match self {
+            Transport::Pod(pod) if !pod.node.is_empty() => &pod.node,
+            _ => self.name(),
         }
     }
 

@@ -6,7 +6,9 @@
 pub(super) mod pod;
 pub mod server;
 
-use crate::kubernetes::manifests::pod::{HOME, container_security, dyno_image, labels, pod, pull, resources};
+use crate::kubernetes::manifests::pod::{
+    DYNO, HOME, container_security, dyno_image, labels, pod, pull, resources,
+};
 use crate::kubernetes::manifests::server::{Instance, first_port, instance_ports};
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::fault::On;
@@ -80,7 +82,7 @@ pub fn run_manifests(
     let port = spec.server.as_ref().map_or(0, first_port);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": format!("{name}-w"), "labels": labels(name, "worker", "dyno")},
+        "metadata": {"name": format!("{name}-w"), "labels": labels(name, "worker", DYNO)},
         "stringData": {"token": token},
     });
     // Workers' pods wait for it: it comes first.
@@ -178,14 +180,14 @@ fn job(
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": format!("{run}-{suffix}"), "labels": labels(run, "worker", "dyno")},
+        "metadata": {"name": format!("{run}-{suffix}"), "labels": labels(run, "worker", DYNO)},
         "spec": {
             "completions": count,
             "parallelism": count,
             "completionMode": "Indexed",
             "backoffLimit": 0,
             "ttlSecondsAfterFinished": 0,
-            "template": {"metadata": {"labels": labels(run, "worker", "dyno")}, "spec": spec},
+            "template": {"metadata": {"labels": labels(run, "worker", DYNO)}, "spec": spec},
         },
     })
 }
@@ -241,7 +243,12 @@ mod tests {
         }
         for object in made.others.iter().chain([&made.job]) {
             assert_eq!(object["metadata"]["labels"]["dyno.run"], "d1");
-            assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "dyno");
+            let labels = &object["metadata"]["labels"];
+            assert_eq!(labels["app.kubernetes.io/managed-by"], "dyno");
+            // That of dyno's image; a server's is its own.
+            let version = labels["app.kubernetes.io/version"].as_str();
+            let own = labels["app.kubernetes.io/component"] == "worker";
+            assert_eq!(version, own.then_some(env!("CARGO_PKG_VERSION")));
         }
     }
 

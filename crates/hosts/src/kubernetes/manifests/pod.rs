@@ -11,15 +11,23 @@ const USER: u32 = 10_001;
 /// What tells nodes apart.
 const NODE: &str = "kubernetes.io/hostname";
 
+/// The name of dyno's own program among those of servers.
+pub(in crate::kubernetes) const DYNO: &str = "dyno";
+
+/// Labels that Kubernetes recommends, and the run's. The version is known of dyno alone: a server's is in its image.
 pub(in crate::kubernetes) fn labels(run: &str, component: &str, app: &str) -> Value {
-    json!({
+    let mut labels = json!({
         "app.kubernetes.io/name": app,
         "app.kubernetes.io/instance": run,
         "app.kubernetes.io/component": component,
         "app.kubernetes.io/part-of": "dyno",
         "app.kubernetes.io/managed-by": "dyno",
         "dyno.run": run,
-    })
+    });
+    if app == DYNO {
+        labels["app.kubernetes.io/version"] = env!("CARGO_PKG_VERSION").into();
+    }
+    labels
 }
 
 pub(in crate::kubernetes) fn pull(asked: &Kubernetes) -> &'static str {

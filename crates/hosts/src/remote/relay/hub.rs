@@ -144,9 +144,7 @@ impl Hub {
         let carry = move || {
             let how = match own.connect(number, open.address, &open.service) {
                 Ok(opener) => own.receive(number, opener),
-                // A pod closes the connection of who does not hold its token.
-                Err(SealError::Closed) => format!("{}: it does not take the token", open.address),
-                Err(why) => format!("{}: {why}", open.address),
+                Err(why) => describe_refusal(open.address, &why),
             };
             own.channels().remove(&number);
             own.tell(number, Kind::End, how.into_bytes());
@@ -161,14 +159,7 @@ impl Hub {
     }
 
     fn connect(&self, number: u32, address: SocketAddr, service: &Service) -> Result<Opener, SealError> {
-        let stream = connected(address)?;
-        stream.set_read_timeout(Some(SILENCE))?;
-        stream.set_write_timeout(Some(SEND))?;
-        let (mut sealer, mut opener) = meet(&stream, &self.token, Side::Hub, None)?;
-        sealer.send(Kind::Open, &serde_json::to_vec(service).map_err(io::Error::from)?)?;
-        if let (Kind::End, words) = opener.receive()? {
-            return Err(io::Error::other(String::from_utf8_lossy(&words).into_owned()).into());
-        }
+        let (mut sealer, opener) = open_program(address, &self.token, service)?;
         let mut channels = self.channels();
         let Some(channel) = channels.get_mut(&number) else {
             return Err(io::Error::other("given up while it was being connected").into());
@@ -187,7 +178,7 @@ impl Hub {
                 Ok((kind @ (Kind::Data | Kind::Words), bytes)) => self.tell(number, kind, bytes),
                 Ok((Kind::End, bytes)) => return String::from_utf8_lossy(&bytes).into_owned(),
                 Ok(_) => {}
-                Err(why) => return lost(&why),
+                Err(why) => return describe_loss(&why),
             }
         }
     }
@@ -239,8 +230,34 @@ impl Hub {
     }
 }
 
-/// In the controller's words for people.
-fn lost(why: &SealError) -> String {
+/// Has a pod start a program; both halves of the connection that is its standard input, output and error.
+pub(super) fn open_program(
+    address: SocketAddr,
+    token: &[u8],
+    service: &Service,
+) -> Result<(Sealer, Opener), SealError> {
+    let stream = connected(address)?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_write_timeout(Some(SEND))?;
+    let (mut sealer, mut opener) = meet(&stream, token, Side::Hub, None)?;
+    sealer.send(Kind::Open, &serde_json::to_vec(service).map_err(io::Error::from)?)?;
+    if let (Kind::End, words) = opener.receive()? {
+        return Err(io::Error::other(String::from_utf8_lossy(&words).into_owned()).into());
+    }
+    Ok((sealer, opener))
+}
+
+/// Why a program in a pod could not be opened, in the controller's words for people.
+pub(super) fn describe_refusal(address: SocketAddr, why: &SealError) -> String {
+    match why {
+        // A pod closes the connection of who does not hold its token.
+        SealError::Closed => format!("{address}: it does not take the token"),
+        why => format!("{address}: {why}"),
+    }
+}
+
+/// Why an open connection has ended, in the controller's words for people.
+pub(super) fn describe_loss(why: &SealError) -> String {
     match why {
         SealError::Io(error)
             if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>

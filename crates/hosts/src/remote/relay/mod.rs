@@ -6,6 +6,9 @@
 //!                                                                     \--- dyno host --stdio
 //! ```
 //!
+//! Workers of pods on one node are a group (`remote::worker::group`): the hub speaks to the first of these pods, and the group
+//! there to the others, by the same sealed connections (`pod_channel`).
+//!
 //! A controller in a pod of the same cluster starts the hub beside itself: it needs neither kubectl nor the right to exec for it.
 //!
 //! A `kubectl exec` costs the controller a process of tens of megabytes, so there is one and not one a worker. What it carries
@@ -19,6 +22,7 @@ pub mod controller;
 pub mod frames;
 pub mod hub;
 pub mod pod;
+pub(crate) mod pod_channel;
 pub mod seal;
 #[cfg(test)]
 mod tests;

@@ -41,10 +41,20 @@ impl WorkerPool {
         begun.collect()
     }
 
-    /// Asks the clocks of workers on other hosts; the first of a group is asked for all of them.
+    /// The worker whose clock is this one's, too: the first of its group, if one kernel runs both. Pods of a node may have
+    /// kernels of their own (virtual machines).
+    fn clock_owner(&self, worker: usize) -> usize {
+        let kernel =
+            |at: usize| self.members[at].on.get().map(|(host, _)| host.boot_id.as_str()).unwrap_or_default();
+        let party = self.members[worker].party;
+        if kernel(worker) == kernel(party) { party } else { worker }
+    }
+
+    /// Asks the clocks of workers on other hosts; one of a group is asked for all that share its kernel.
     pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, WorkerPoolError> {
         let mut widest_ns = 0;
-        let firsts = self.members.iter().enumerate().filter(|(at, member)| member.party == *at);
+        let owners: Vec<usize> = (0..self.members.len()).map(|at| self.clock_owner(at)).collect();
+        let firsts = self.members.iter().enumerate().filter(|(at, _)| owners[*at] == *at);
         for (worker, _) in firsts.filter(|(_, member)| member.transport.is_some()) {
             let found = quickest_offset(|| {
                 self.say(worker, &ToWorker::Clock);
@@ -62,8 +72,8 @@ impl WorkerPool {
                 "a worker's clock is known"
             );
             widest_ns = widest_ns.max(found.bound_ns);
-            let group = self.members[worker..].iter().take_while(|member| member.party == worker);
-            group.for_each(|member| *held(&member.clock) = found);
+            let shared = self.members.iter().zip(&owners).filter(|(_, owner)| **owner == worker);
+            shared.for_each(|(member, _)| *held(&member.clock) = found);
         }
         Ok(widest_ns)
     }

@@ -8,7 +8,7 @@ use crate::remote::worker::event::WorkerEvent;
 use crate::remote::worker::member::{OwnPart, PoolMember};
 use crate::remote::worker::pool_error::{WorkerPoolError, lost_in_words};
 use crate::remote::worker::serve::unix_ns;
-use crate::remote::worker::spawn::{WorkerSpec, is_one_group, spawn};
+use crate::remote::worker::spawn::{WorkerSpec, group_specs, spawn};
 use dyno_databases::registry;
 use dyno_db::target::TargetInfo;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
@@ -66,17 +66,12 @@ impl WorkerPool {
     /// Starts the workers and waits until each has opened its target.
     pub fn start(specs: Vec<WorkerSpec>, control: &Control) -> Result<WorkerPool, WorkerPoolError> {
         let (tell, told) = channel();
-        let mut members = Vec::new();
-        let mut specs = specs.into_iter().peekable();
-        while let Some(spec) = specs.next() {
-            let mut group = vec![spec];
-            while let Some(other) = specs.next_if(|other| is_one_group(&group[0], other)) {
-                group.push(other);
-            }
-            let first = members.len();
-            members.extend(spawn(group, first, &tell)?);
+        let mut members = BTreeMap::new();
+        for group in group_specs(specs) {
+            members.extend(spawn(group, &tell)?);
         }
-        let instances = members.iter().map(|m: &PoolMember| m.instance + 1).max().unwrap_or(0);
+        let members: Vec<PoolMember> = members.into_values().collect();
+        let instances = members.iter().map(|member| member.instance + 1).max().unwrap_or(0);
         let mut pool = WorkerPool {
             members,
             told: Mutex::new(told),

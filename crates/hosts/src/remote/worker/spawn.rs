@@ -1,6 +1,7 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
 use crate::protocol::frame::{Frame, Packed, read_packed, write_frame};
+use crate::protocol::group::MemberPlace;
 use crate::protocol::offset::Offset;
 use crate::protocol::service::Service;
 use crate::protocol::worker::{Assignment, FromWorker, PROTOCOL, ToWorker};
@@ -8,11 +9,12 @@ use crate::remote::channel::{Channel, Running};
 use crate::remote::records::RemoteLogRecords;
 use crate::remote::transport::Transport;
 use crate::remote::worker::event::WorkerEvent;
-use crate::remote::worker::group::controller::{GroupEnd, open_group};
+use crate::remote::worker::group::controller::{GroupEnd, GroupMember, open_group};
 use crate::remote::worker::member::PoolMember;
 use crate::remote::worker::pool_error::WorkerPoolError;
 use crate::remote::worker::serve::unix_ns;
 use dyno_rundir::log;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -65,50 +67,68 @@ fn records_of(at: usize, elsewhere: bool, clock: &Arc<Mutex<Offset>>) -> RemoteL
     RemoteLogRecords::of_source(format!("worker-{}", at + 1), elsewhere.then(|| clock.clone()))
 }
 
-/// Returns whether two workers of one target are started by the same program on the same other host: they are one group.
-pub(super) fn is_one_group(one: &WorkerSpec, other: &WorkerSpec) -> bool {
-    match (&one.start, &other.start) {
-        (Start::There { transport: a, program: b }, Start::There { transport: c, program: d }) => {
-            // A sum is of one target.
-            a.name() == c.name() && b == d && one.assignment.instance == other.assignment.instance
-        }
-        _ => false,
+/// Puts workers of one target that the same program starts on the same other machine together: they are one group. Each has its
+/// number in the pool.
+pub(super) fn group_specs(specs: Vec<WorkerSpec>) -> Vec<Vec<(usize, WorkerSpec)>> {
+    let (mut groups, mut known) = (Vec::<Vec<(usize, WorkerSpec)>>::new(), BTreeMap::new());
+    for (at, spec) in specs.into_iter().enumerate() {
+        let Start::There { transport, program } = &spec.start else {
+            groups.push(vec![(at, spec)]);
+            continue;
+        };
+        // A sum is of one target.
+        let key = (transport.machine().to_owned(), program.clone(), spec.assignment.instance);
+        let group = *known.entry(key).or_insert(groups.len());
+        groups.resize_with(groups.len().max(group + 1), Vec::new);
+        groups[group].push((at, spec));
+    }
+    groups
+}
+
+/// Where a group that runs at `host` starts a worker of `transport`.
+fn place_of(host: &Transport, transport: &Transport) -> MemberPlace {
+    match transport {
+        Transport::Pod(pod) if pod.name != host.name() => MemberPlace::Pod(pod.address),
+        _ => MemberPlace::Here,
     }
 }
 
-/// Starts workers, one or those of one group, and says the first words; `first` is the number of the first one.
+/// Starts workers, one or those of one group, and says the first words.
 pub(super) fn spawn(
-    specs: Vec<WorkerSpec>,
-    first: usize,
+    specs: Vec<(usize, WorkerSpec)>,
     tell: &Sender<(usize, WorkerEvent)>,
-) -> Result<Vec<PoolMember>, WorkerPoolError> {
+) -> Result<Vec<(usize, PoolMember)>, WorkerPoolError> {
     if specs.len() < 2 {
         let start = |(at, mut spec): (usize, WorkerSpec)| {
             let started = start_alone(&mut spec, at, tell)?;
-            greet(started, spec, at)
+            Ok((at, greet(started, spec, at)?))
         };
-        return (first..).zip(specs).map(start).collect();
+        return specs.into_iter().map(start).collect();
     }
+    let first = specs[0].0;
     let failed = |message: String| trouble(first, message);
-    let Start::There { transport, program } = &specs[0].start else {
-        return Err(failed("workers of this host are no group".into()));
+    let transport = |spec: &WorkerSpec| match &spec.start {
+        Start::There { transport, program } => Ok((transport.clone(), program.clone())),
+        Start::Here(_) => Err(failed("workers of this host are no group".into())),
     };
-    let channel = open(transport, program, &Service::WorkerGroup, &specs[0].log, first)?;
-    let clocks: Vec<Arc<Mutex<Offset>>> = specs.iter().map(|_| Arc::default()).collect();
-    let records = (first..).zip(&clocks).map(|(at, clock)| records_of(at, true, clock)).collect();
-    let (group, members) =
-        open_group(channel, records, first, tell.clone()).map_err(|e| failed(e.to_string()))?;
-    let transport = transport.clone();
-    let log = specs[0].log.clone();
+    let (host, program) = transport(&specs[0].1)?;
+    let log = specs[0].1.log.clone();
+    let channel = open(&host, &program, &Service::WorkerGroup, &log, first)?;
+    let (mut ways, mut members) = (Vec::new(), Vec::new());
+    for (at, spec) in &specs {
+        let (transport, clock) = (transport(spec)?.0, Arc::<Mutex<Offset>>::default());
+        let (place, records) = (place_of(&host, &transport), records_of(*at, true, &clock));
+        members.push(GroupMember { at: *at, place, records });
+        ways.push((transport, clock));
+    }
+    let (group, members) = open_group(channel, members, tell.clone()).map_err(|e| failed(e.to_string()))?;
     let mut greeted = Vec::new();
-    for ((at, mut spec), ((input, running), clock)) in
-        (first..).zip(specs).zip(members.into_iter().zip(clocks))
-    {
+    for (((at, mut spec), (transport, clock)), (input, running)) in specs.into_iter().zip(ways).zip(members) {
         let group = Some((group.clone(), first));
         // One process there writes to standard error: they share its log.
         spec.log.clone_from(&log);
-        let started = StartedWorker { input, running, transport: Some(transport.clone()), clock, group };
-        greeted.push(greet(started, spec, at)?);
+        let started = StartedWorker { input, running, transport: Some(transport), clock, group };
+        greeted.push((at, greet(started, spec, at)?));
     }
     Ok(greeted)
 }
@@ -205,4 +225,45 @@ fn greet(started: StartedWorker, spec: WorkerSpec, at: usize) -> Result<PoolMemb
         host_cpu: Mutex::default(),
         unheard_ns: AtomicU64::new(0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::ssh::SshHost;
+    use dyno_config::experiment::read_plan;
+    use dyno_config::inventory::InventoryHost;
+
+    fn spec(host: Option<&str>, instance: usize) -> WorkerSpec {
+        let start = match host {
+            None => Start::Here(Command::new("dyno")),
+            Some(name) => Start::There {
+                transport: Transport::Ssh(SshHost::new(&InventoryHost::named_host(name), None).unwrap()),
+                program: "dyno".into(),
+            },
+        };
+        let plan = read_plan("target: 'null:'\n", "x.yaml", &[]).unwrap();
+        let assignment = Assignment {
+            target: "null:".into(),
+            spec: Box::new(plan.cells[0].spec.clone()),
+            index: 0,
+            total: 1,
+            instance,
+            cores: Vec::new(),
+            local: false,
+            spin: false,
+            lease_ms: 1,
+        };
+        WorkerSpec { start, assignment, log: PathBuf::new() }
+    }
+
+    /// Also where they do not follow each other; never across targets, and never on this host.
+    #[test]
+    fn workers_of_a_machine_and_a_target_are_one_group() {
+        let specs = [(Some("a"), 0), (Some("b"), 0), (None, 0), (Some("a"), 0), (None, 0), (Some("a"), 1)];
+        let groups = group_specs(specs.iter().map(|(host, instance)| spec(*host, *instance)).collect());
+        let numbers = |group: &Vec<(usize, WorkerSpec)>| group.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        let numbers: Vec<Vec<usize>> = groups.iter().map(numbers).collect();
+        assert_eq!(numbers, [vec![0, 3], vec![1], vec![2], vec![4], vec![5]]);
+    }
 }

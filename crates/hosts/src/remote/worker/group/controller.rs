@@ -3,7 +3,7 @@
 use crate::protocol::frame::{
     Body, Frame, FrameError, Packed, encode_member, read_body, unpack, write_frame,
 };
-use crate::protocol::group::{FromGroup, ToGroup};
+use crate::protocol::group::{FromGroup, MemberPlace, ToGroup};
 use crate::protocol::worker::{FromWorker, PROTOCOL};
 use crate::remote::channel::{CarriedProgram, Channel, ProgramInput, Running};
 use crate::remote::records::RemoteLogRecords;
@@ -96,29 +96,40 @@ struct HeardWorker {
     ended: Arc<Mutex<Option<String>>>,
 }
 
-/// Opens a group of workers on its channel: for each its input and itself.
+/// A worker of a group that is to be opened.
+pub(crate) struct GroupMember {
+    /// Its number in the pool.
+    pub(crate) at: usize,
+    pub(crate) place: MemberPlace,
+    pub(crate) records: RemoteLogRecords,
+}
+
+/// Opens a group of workers on its channel: for each its input and itself. Their sums are the first one's.
 pub(crate) fn open_group(
     channel: Channel,
-    records: Vec<RemoteLogRecords>,
-    first: usize,
+    members: Vec<GroupMember>,
     tell: Sender<(usize, WorkerEvent)>,
 ) -> io::Result<(Arc<GroupEnd>, Vec<(Box<dyn Write + Send>, Running)>)> {
     let Channel { input, output, running } = channel;
     let input: ProgramInput = Arc::new(Mutex::new(Some(input)));
     let group = Arc::new(GroupEnd { input, running: Mutex::new(running) });
-    group.say(&ToGroup::Hello { protocol: PROTOCOL, workers: records.len() as u32 });
-    let heard: Vec<HeardWorker> =
-        records.into_iter().map(|records| HeardWorker { records, ended: Arc::default() }).collect();
+    let places = members.iter().map(|member| member.place).collect();
+    group.say(&ToGroup::Hello { protocol: PROTOCOL, workers: places });
+    let numbers: Vec<usize> = members.iter().map(|member| member.at).collect();
+    let first = numbers.first().copied().unwrap_or(0);
+    let heard =
+        members.into_iter().map(|GroupMember { records, .. }| HeardWorker { records, ended: Arc::default() });
+    let heard: Vec<HeardWorker> = heard.collect();
     let member = |(worker, heard): (u32, &HeardWorker)| {
         let input: Box<dyn Write + Send> = Box::new(GroupInput { group: group.clone(), worker });
         let running = GroupWorker { group: group.clone(), worker, ended: heard.ended.clone() };
         (input, Running::Carried(Box::new(running)))
     };
     let members = (0..).zip(&heard).map(member).collect();
-    let (host, known) = (first, Arc::downgrade(&group));
+    let known = Arc::downgrade(&group);
     let listen = move || {
         let mut heard = heard;
-        let error = hear(output, &mut heard, host, &tell);
+        let error = hear(output, &mut heard, &numbers, &tell);
         let status = known.upgrade().and_then(|group| {
             // The pipe closes a moment before its process can be waited for.
             let end = Instant::now() + Duration::from_millis(500);
@@ -130,13 +141,13 @@ pub(crate) fn open_group(
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        for (worker, heard) in heard.iter().enumerate() {
+        for (at, heard) in numbers.iter().zip(&heard) {
             let mut ended = held(&heard.ended);
             if ended.is_none() {
                 // Each lost worker asks for it: set it now, so that none waits for it.
                 *ended = Some(status.clone().unwrap_or_else(|| error.to_string()));
                 drop(ended);
-                let _ = tell.send((host + worker, WorkerEvent::Lost(error.to_string())));
+                let _ = tell.send((*at, WorkerEvent::Lost(error.to_string())));
             }
         }
     };
@@ -148,14 +159,14 @@ pub(crate) fn open_group(
 fn hear(
     mut output: Box<dyn Read + Send>,
     heard: &mut [HeardWorker],
-    first: usize,
+    numbers: &[usize],
     tell: &Sender<(usize, WorkerEvent)>,
 ) -> FrameError {
     loop {
         match hear_frame(&mut *output, heard) {
             Ok(None) => {}
             Ok(Some((worker, event))) => {
-                if tell.send((first + worker, event)).is_err() {
+                if tell.send((numbers[worker], event)).is_err() {
                     return FrameError::Closed;
                 }
             }

@@ -1,33 +1,59 @@
-//! The far end of a group: starts its workers, takes the controller's frames to them, and adds up their seconds.
+//! The far end of a group: starts its workers, here and in other pods of its node, takes the controller's frames to them, and
+//! adds up their seconds.
 //!
 //! Of their seconds only the sum travels.
 
 use crate::protocol::frame::{
     Body, Frame, FrameError, Packed, encode_frame, encode_member, frame_of, read_body, read_frame, unpack,
 };
-use crate::protocol::group::{FromGroup, ToGroup};
+use crate::protocol::group::{FromGroup, MemberPlace, ToGroup};
 use crate::protocol::outbox::Outbox;
+use crate::protocol::service::Service;
 use crate::protocol::silence::{GONE, LEASE, Silence};
 use crate::protocol::worker::{FromWorker, PROTOCOL, ToWorker};
+use crate::remote::channel::{CarriedProgram, Channel, ProgramInput, Running};
+use crate::remote::relay;
+use crate::remote::relay::pod_channel::{PodInput, open_in_pod};
 use crate::remote::worker::sums::WorkerSums;
 use dyno_engine::net::monotonic_ns;
 use dyno_types::child;
 use dyno_types::sync::held;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Most workers of a group.
-pub const MEMBERS: u32 = 4_096;
+pub const MEMBERS: usize = 4_096;
+/// Time between two signs of life for workers in other pods.
+const ALIVE: Duration = Duration::from_secs(1);
 /// Time that workers may take to end by themselves once their input has closed.
 const END: Duration = Duration::from_secs(5);
 
 struct Member {
-    child: Mutex<Child>,
-    input: Mutex<Option<ChildStdin>>,
+    running: Mutex<Running>,
+    input: ProgramInput,
+    /// The way to its pod, where it is in another one.
+    pod: Option<PodInput>,
+}
+
+/// A worker that has been started, and what it says.
+type StartedMember = (Member, Box<dyn Read + Send>);
+
+/// The way to a pod, being opened.
+type Opening<'scope> = ScopedJoinHandle<'scope, io::Result<(Channel, PodInput)>>;
+
+/// A worker that could not be reached: why.
+struct Unreached(String);
+
+impl CarriedProgram for Unreached {
+    fn end_status(&self) -> Option<String> {
+        Some(self.0.clone())
+    }
+
+    fn abort(&self) {}
 }
 
 struct Group {
@@ -41,29 +67,30 @@ struct Group {
 }
 
 /// Serves one controller until it closes the pipe, or is silent for longer than workers wait for it. Workers are `program worker
-/// --stdio`; what they print as errors is this process' own.
+/// --stdio`; what they print as errors is this process' own. Pods that workers are in take the run's token, which `token` is the
+/// file of. A worker whose pod cannot be reached has ended.
 ///
 /// # Errors
-/// The first word is none, or a worker cannot be started.
+/// The first word is none, a worker cannot be started here, or there is no token.
 pub fn serve_group(
     mut input: impl Read + Send + 'static,
     mut output: impl Write + Send + 'static,
     program: &Path,
+    token: &Path,
 ) -> Result<(), FrameError> {
     let Frame::Message(ToGroup::Hello { protocol, workers }) = read_frame(&mut input)? else {
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
     output.write_all(&encode_frame(&Frame::Message(&FromGroup::Hello { protocol: PROTOCOL }))?)?;
     output.flush()?;
-    if protocol != PROTOCOL || workers > MEMBERS {
+    if protocol != PROTOCOL || workers.len() > MEMBERS {
         let text = format!(
-            "the controller speaks protocol {protocol} with {workers} workers, this group {PROTOCOL} with at most {MEMBERS}"
+            "the controller speaks protocol {protocol} with {} workers, this group {PROTOCOL} with at most {MEMBERS}",
+            workers.len()
         );
         return Err(FrameError::Malformed(text));
     }
-    let started: Vec<(Member, ChildStdout)> =
-        (0..workers).map(|_| start_member(program)).collect::<io::Result<_>>()?;
-    let (members, outputs): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+    let (members, outputs): (Vec<_>, Vec<_>) = start_members(&workers, program, token)?.into_iter().unzip();
     let mut sums = WorkerSums::new(members.len());
     (0..members.len()).for_each(|worker| sums.note_ended(worker));
     let group = Arc::new(Group {
@@ -82,8 +109,13 @@ pub fn serve_group(
     let own = group.clone();
     std::thread::Builder::new().name("pipe".into()).spawn(move || own.listen(&mut input))?;
     let mut silence = Silence::starting(group.heard_ns.load(Ordering::Relaxed));
+    let mut kept = Instant::now();
     while !group.closed.load(Ordering::Relaxed) && !hearing.iter().all(|thread| thread.is_finished()) {
         std::thread::sleep(Duration::from_millis(50));
+        if kept.elapsed() > ALIVE {
+            kept = Instant::now();
+            group.members.iter().filter_map(|member| member.pod.as_ref()).for_each(PodInput::keep_alive);
+        }
         let silent_ns = silence.look(group.heard_ns.load(Ordering::Relaxed), monotonic_ns());
         if u128::from(silent_ns) > (GONE * LEASE).as_nanos() {
             break;
@@ -94,13 +126,47 @@ pub fn serve_group(
     Ok(())
 }
 
-fn start_member(program: &Path) -> io::Result<(Member, ChildStdout)> {
+/// Starts all workers; those in pods at the same time, because each way there takes its time.
+fn start_members(places: &[MemberPlace], program: &Path, token: &Path) -> io::Result<Vec<StartedMember>> {
+    let held = match places.iter().any(|place| matches!(place, MemberPlace::Pod(_))) {
+        true => relay::token(token)?,
+        false => Vec::new(),
+    };
+    std::thread::scope(|scope| {
+        let start = |place: &MemberPlace| match *place {
+            MemberPlace::Here => Err(start_here(program)),
+            MemberPlace::Pod(address) => {
+                let held = &held;
+                Ok(scope.spawn(move || open_in_pod(address, held, &Service::Worker)))
+            }
+        };
+        let all: Vec<_> = places.iter().map(start).collect();
+        let join = |started: Result<Opening<'_>, io::Result<StartedMember>>| match started {
+            Err(here) => here,
+            Ok(there) => Ok(match there.join() {
+                Ok(Ok((channel, pod))) => member_of(channel, Some(pod)),
+                Ok(Err(why)) => unreached(why.to_string()),
+                Err(_) => unreached("the way to its pod could not be opened".into()),
+            }),
+        };
+        all.into_iter().map(join).collect()
+    })
+}
+
+fn member_of(channel: Channel, pod: Option<PodInput>) -> StartedMember {
+    let Channel { input, output, running } = channel;
+    (Member { running: Mutex::new(running), input: Arc::new(Mutex::new(Some(input))), pod }, output)
+}
+
+/// A worker that has ended before it could say anything.
+fn unreached(why: String) -> StartedMember {
+    let running = Mutex::new(Running::Carried(Box::new(Unreached(why))));
+    (Member { running, input: ProgramInput::default(), pod: None }, Box::new(io::empty()))
+}
+
+fn start_here(program: &Path) -> io::Result<StartedMember> {
     let mut command = child::clean_command(program);
-    let mut child =
-        command.args(["worker", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let (input, output) = (child.stdin.take(), child.stdout.take());
-    let output = output.ok_or_else(|| io::Error::other("no pipe"))?;
-    Ok((Member { child: Mutex::new(child), input: Mutex::new(input) }, output))
+    Ok(member_of(Channel::start(command.args(["worker", "--stdio"]))?, None))
 }
 
 impl Group {
@@ -123,7 +189,7 @@ impl Group {
                     Ok(Packed::Message(ToGroup::Kill { worker })) => {
                         if let Some(member) = self.members.get(worker as usize) {
                             // It may have ended by itself.
-                            let _ = held(&member.child).kill();
+                            held(&member.running).end(Instant::now());
                         }
                     }
                     _ => break,
@@ -145,9 +211,9 @@ impl Group {
     }
 
     /// Hears a worker to its end.
-    fn hear(&self, worker: usize, mut output: ChildStdout) {
+    fn hear(&self, worker: usize, mut output: Box<dyn Read + Send>) {
         let error = loop {
-            if let Err(error) = self.hear_frame(worker, &mut output) {
+            if let Err(error) = self.hear_frame(worker, &mut *output) {
                 break error;
             }
         };
@@ -160,8 +226,7 @@ impl Group {
         let status = match error {
             FrameError::Malformed(_) => {
                 // Nothing that it says can be understood any more; it may have ended by itself.
-                let _ = held(&self.members[worker].child).kill();
-                self.reap(worker);
+                held(&self.members[worker].running).end(Instant::now());
                 error.to_string()
             }
             FrameError::Closed | FrameError::Pipe(_) => self.reap(worker),
@@ -172,7 +237,7 @@ impl Group {
     }
 
     /// Takes one frame of a worker.
-    fn hear_frame(&self, worker: usize, output: &mut ChildStdout) -> Result<(), FrameError> {
+    fn hear_frame(&self, worker: usize, output: &mut dyn Read) -> Result<(), FrameError> {
         let Body::Own(body) = read_body(output)? else {
             return Err(FrameError::Malformed("it speaks as a group".into()));
         };
@@ -210,15 +275,19 @@ impl Group {
 
     /// How a worker that says no more has ended; it is ended if it has not.
     fn reap(&self, worker: usize) -> String {
-        let child = &self.members[worker].child;
+        let running = &self.members[worker].running;
         let end = Instant::now() + END;
         loop {
-            let ended = held(child).try_wait();
-            match ended {
-                Ok(Some(status)) => return status.to_string(),
-                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-                Ok(None) => drop(held(child).kill()),
-                Err(error) => return error.to_string(),
+            // Not waited for under the lock: it may have to be killed.
+            let status = held(running).end_status();
+            match status {
+                Some(status) => return status,
+                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                None => {
+                    let mut running = held(running);
+                    running.end(Instant::now());
+                    return running.end_status().unwrap_or_else(|| "it does not end".into());
+                }
             }
         }
     }
@@ -227,15 +296,7 @@ impl Group {
     fn end(&self) {
         self.members.iter().for_each(|member| drop(held(&member.input).take()));
         let end = Instant::now() + END;
-        for member in &self.members {
-            while matches!(held(&member.child).try_wait(), Ok(None)) && Instant::now() < end {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            let mut child = held(&member.child);
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.members.iter().for_each(|member| held(&member.running).end(end));
     }
 }
 

@@ -7,6 +7,9 @@
 //!                <-- frame of 0 ---/   adds up their seconds
 //!                <-- sum of both -/
 //! ```
+//!
+//! A node of Kubernetes is such a host, too: the group runs in the first of its pods, and reaches the workers of the others by
+//! the relay's sealed connections.
 
 pub(crate) mod controller;
 pub mod host;
