@@ -163,7 +163,8 @@ impl Phase {
         lines.join("\n")
     }
 
-    /// Rate, p50 and p99 of the last seconds, each with so many rows. A phase that is shorter than the window fills it at its end.
+    /// Rate, p50 and p99 of the last seconds, each with so many rows. A phase that is shorter than the window fills it at its
+    /// end.
     fn panels(&self, p: &PhaseProgress<'_>, room: usize, rows: [usize; 3]) -> Vec<String> {
         let latest = |kept: &Seconds| {
             kept.back().copied().flatten().map_or("-".into(), |ns| ShownLatency(ns as u64).to_string())
