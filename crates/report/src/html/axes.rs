@@ -13,8 +13,8 @@ pub(super) fn even_ticks(low: f64, high: f64, step: f64) -> Vec<f64> {
     (first..first + 60).map(|n| n as f64 * step).take_while(|tick| *tick <= high + step * 1e-9).collect()
 }
 
-/// Ticks of a logarithmic axis from `low`, above 0, to `high`, three or more: at powers of ten, and where those are few at 2 and 5
-/// times them.
+/// Ticks of a logarithmic axis from `low`, above 0, to `high`, three or more: at powers of ten, and at 2 and 5 times them where
+/// those are few.
 pub(super) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let digits: &[f64] = if (high / low).log10() > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
