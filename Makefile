@@ -61,9 +61,10 @@ docs:
 worker:
 	scripts/static.sh dyno-worker $(ARCH)
 
-# The pictures of README and guides, from a real run.
+# The pictures of README and guides, and the output that README and first-run.md show, from real runs on a quiet host.
 pictures: build
 	scripts/pictures.sh
+	scripts/outputs.py $(DYNO)
 
 # Builds this commit's static program twice and compares the bytes.
 reproducible:

@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # The pictures of README and guides, from a real run: docs/images/live.svg and summary.svg, and where there is a browser report.png and
-# the same with numbers, report-explained.png.
+# the same with numbers, report-explained.png. DYNO_PROGRAM=PROGRAM draws another program than the
+# one of target/release, DYNO_XTASK=PROGRAM is a dyno-xtask that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
-program=${CARGO_TARGET_DIR:-target}/release/dyno
+program=${DYNO_PROGRAM:-${CARGO_TARGET_DIR:-target}/release/dyno}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$cargo" run --quiet --release --locked -p dyno-xtask -- pictures "$program" "$folder"
+if [ -n "${DYNO_XTASK:-}" ]; then
+  "$DYNO_XTASK" pictures "$program" "$folder"
+else
+  "$cargo" run --quiet --release --locked -p dyno-xtask -- pictures "$program" "$folder"
+fi
 cp "$folder/live.svg" "$folder/summary.svg" docs/images/
 # Numbers beside the parts that docs/reading-results.md explains; the page's own policy lets in no style but its own.
 explained='.bar, dl.figures, caption, figcaption { position: relative; overflow: visible }

@@ -383,7 +383,7 @@ impl RunDir {
     }
 
     /// Second after the epoch at which the warm-up ends.
-    fn begin_s(&self) -> u64 {
+    pub fn begin_s(&self) -> u64 {
         let warmup =
             self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
         warmup.map_or(0, |phase| phase.seconds.round() as u64)

@@ -1,10 +1,12 @@
 //! News of a run under way since it was last asked: the tail of its series, its phase, and how long it will take.
 
+use super::latest_share::latest_server_share;
 use super::listing::state;
 use super::served_directory::{ServedDirectory, SurveyError};
 use dyno_experiment::directory::{DirectoryError, holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
 use dyno_frontend::run_directory::silence;
+use dyno_record::Scale;
 use dyno_rundir::IntervalLine;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
@@ -41,6 +43,8 @@ pub struct Tail {
     /// Time (seconds since the first phase began), length of an interval of the phase, succeeded and failed a second, p50 and
     /// p99 in microseconds.
     pub rows: Vec<LiveSecond>,
+    /// The server's share of that operation's p50 and p99 in the last interval, microseconds, where it is known.
+    pub server_us: Option<[f64; 2]>,
     /// Failures of the last interval by outcome, the most first.
     pub errors: Vec<(String, u64)>,
     /// Phases: begin, end if it has ended, name.
@@ -160,6 +164,8 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), FollowError>
         Some(Axis { epoch: epoch(phase)?, step, span })
     };
     rows(&text, metric, &axis, tail);
+    let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
+    tail.server_us = latest_server_share(path, scale, &tail.phase, &tail.metric);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod auth;
 mod follow;
 mod http;
+mod latest_share;
 mod listing;
 mod pending_pages;
 mod served_directory;

@@ -36,6 +36,7 @@ mod resume_again;
 mod searches;
 mod serve;
 mod server_that_only_greets;
+mod shown_output;
 mod signals;
 mod tidy;
 mod tidy_code;

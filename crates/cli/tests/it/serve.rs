@@ -104,6 +104,7 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_away() {
     let (status, tail) = served.get("/tail/a?from=0");
     assert_eq!(status, 200);
     assert!(tail.contains("\"over\":true") && tail.contains("\"state\":\"complete\""), "{tail}");
+    assert!(tail.contains("\"server_us\":"), "{tail}");
     for path in [
         "/dir/../elsewhere/report.html",
         "/dir/%2e%2e/elsewhere/report.html",

@@ -70,7 +70,15 @@ fn wrong_number(strategy: &Strategy, users: u64) -> Option<(&'static str, String
         Strategy::Ladder(Ladder { from, to, times, gain }) => vec![
             ("from", (1..=users).contains(&(*from as u64)), from.to_string(), count(1, users)),
             ("to", *to as u64 <= users, to.to_string(), count(*from as u64, users)),
-            ("to", to >= from, to.to_string(), format!("expected {from} or more, as from says")),
+            ("to", to >= from, to.to_string(), {
+                let end = Ladder::default().to;
+                let unsaid = if *to == end {
+                    format!(": a ladder ends at {end} users unless `to` says otherwise")
+                } else {
+                    String::new()
+                };
+                format!("expected {from} or more, as from says{unsaid}")
+            }),
             ("times", *times > 1.0, times.to_string(), "expected a factor above 1".into()),
             ("gain", is_share(*gain), gain.to_string(), share.into()),
         ],

@@ -258,6 +258,10 @@ fn refusals_name_the_place() {
     for (strategy, message) in [
         ("ladder: {from: 0}", "x.yaml:2:27: strategy.ladder.from: 0: expected 1 to "),
         ("ladder: {from: 8, to: 4}", "x.yaml:2:34: strategy.ladder.to: 4: expected 8 or more, as from says"),
+        (
+            "ladder: {from: 2k}",
+            "x.yaml:2:20: strategy.ladder.to: 1024: expected 2000 or more, as from says: a ladder ends at 1024 users unless `to`",
+        ),
         ("ladder: {times: 1}", "strategy.ladder.times: 1: expected a factor above 1"),
         ("ladder: {gain: 2k}", "\"2k\": expected a number, such as 0.02 or 2%"),
         (

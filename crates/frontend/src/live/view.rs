@@ -27,7 +27,7 @@ const THRESHOLDS: usize = 4;
 const ROOM: usize = 20;
 
 /// Rows of a panel at most.
-const PANEL: usize = 8;
+const PANEL: usize = 12;
 
 /// Kinds of errors that are shown.
 const ERRORS: usize = 3;
@@ -67,10 +67,13 @@ pub(super) struct Phase {
     /// Schedule of the arrivals, where they are due.
     pacing: Option<Pacing>,
     warmup_ns: u64,
-    rates: VecDeque<f64>,
-    medians: VecDeque<f64>,
-    tails: VecDeque<f64>,
+    rates: Seconds,
+    medians: Seconds,
+    tails: Seconds,
 }
+
+/// Values of the last seconds; `None` of a second that has none.
+type Seconds = VecDeque<Option<f64>>;
 
 impl Phase {
     /// Nothing has been measured yet.
@@ -106,19 +109,18 @@ impl Phase {
     /// Takes a second.
     pub fn take(&mut self, p: &PhaseProgress<'_>) {
         let all = merged(p.last);
-        let keep = |kept: &mut VecDeque<f64>, value: f64| {
+        let keep = |kept: &mut Seconds, value: Option<f64>| {
             kept.push_back(value);
             if kept.len() > KEPT {
                 kept.pop_front();
             }
         };
-        if let Some(rate) = self.rate(p) {
-            keep(&mut self.rates, rate);
-        }
-        if all.count() > 0 {
-            keep(&mut self.medians, all.percentile_ns(50.0) as f64);
-            keep(&mut self.tails, all.percentile_ns(99.0) as f64);
-        }
+        // One value a second in each, so that they stand below each other: a second without a reply is a gap.
+        let percentile = |p| (all.count() > 0).then(|| all.percentile_ns(p) as f64);
+        let rate = self.rate(p);
+        keep(&mut self.rates, rate);
+        keep(&mut self.medians, percentile(50.0));
+        keep(&mut self.tails, percentile(99.0));
     }
 
     /// Lines of the view, each narrower than the terminal, which has so many columns and rows. What is left of its rows is shared
@@ -151,8 +153,9 @@ impl Phase {
         // Of what is left the distribution gets up to five rows, after two panels have three.
         let bins = BINS + spare.saturating_sub(4).min(MOST_BINS - BINS);
         let spare = spare - (bins - BINS).min(spare);
-        let (rate_rows, tail_rows) = (1 + spare.div_ceil(2), 1 + spare / 2);
-        let mut lines = self.panels(p, room, rate_rows.min(PANEL), tail_rows.min(PANEL));
+        let (rate_rows, tail_rows) = ((1 + spare.div_ceil(2)).min(PANEL), (1 + spare / 2).min(PANEL));
+        let median_rows = (1 + spare + 2 - rate_rows - tail_rows).min(PANEL);
+        let mut lines = self.panels(p, room, [rate_rows, median_rows, tail_rows]);
         if least_bins > 0 {
             lines.extend(distribution(&all, room, bins));
         }
@@ -160,20 +163,25 @@ impl Phase {
         lines.join("\n")
     }
 
-    /// Rate, p50 and p99 of the last seconds; rate and p99 with so many rows.
-    fn panels(&self, p: &PhaseProgress<'_>, room: usize, rate_rows: usize, tail_rows: usize) -> Vec<String> {
-        let latest =
-            |kept: &VecDeque<f64>| kept.back().map_or("-".into(), |ns| ShownLatency(*ns as u64).to_string());
+    /// Rate, p50 and p99 of the last seconds, each with so many rows. A phase that is shorter than the window fills it at its
+    /// end.
+    fn panels(&self, p: &PhaseProgress<'_>, room: usize, rows: [usize; 3]) -> Vec<String> {
+        let latest = |kept: &Seconds| {
+            kept.back().copied().flatten().map_or("-".into(), |ns| ShownLatency(ns as u64).to_string())
+        };
         let latency = |ns: f64| ShownLatency(ns as u64).to_string();
         let due = self.due(p).map_or(String::new(), |due| format!("  due {}/s", Rate(due)));
-        let rate = self.rate(p).or(self.rates.back().copied());
+        let rate = self.rate(p).or(self.rates.iter().rev().copied().flatten().next());
         let rate = rate.map_or("-".into(), |rate| format!("{}/s", Thousands(rate.round() as u64)));
         let per_s = |rate: f64| format!("{}/s", Thousands(rate.round() as u64));
         let width = room.saturating_sub(due.chars().count());
-        let mut lines = panel("rate", &rate, &self.rates, (width, rate_rows), per_s);
+        let seconds = p.left_s.map_or(0.0, |left| (p.elapsed_s + left).ceil()) as usize;
+        let each = if seconds == 0 { 1 } else { (width / seconds.max(self.rates.len())).max(1) };
+        let shape = |rows: usize| Shape { width, each, rows };
+        let mut lines = panel("rate", &rate, &self.rates, shape(rows[0]), per_s);
         lines[0] += &due;
-        lines.extend(panel("p50", &latest(&self.medians), &self.medians, (room, 1), latency));
-        lines.extend(panel("p99", &latest(&self.tails), &self.tails, (room, tail_rows), latency));
+        lines.extend(panel("p50", &latest(&self.medians), &self.medians, shape(rows[1]), latency));
+        lines.extend(panel("p99", &latest(&self.tails), &self.tails, shape(rows[2]), latency));
         lines
     }
 
@@ -214,15 +222,26 @@ impl Phase {
     }
 }
 
+/// Room of a panel's bars.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Columns.
+    width: usize,
+    /// Columns of a second.
+    each: usize,
+    /// Rows.
+    rows: usize,
+}
+
 /// Name, figure and bars of the last values, with the highest of them beside the second row.
 fn panel(
     name: &str,
     figure: &str,
-    values: &VecDeque<f64>,
-    (width, rows): (usize, usize),
+    values: &Seconds,
+    shape: Shape,
     written: impl Fn(f64) -> String,
 ) -> Vec<String> {
-    let (bars, most) = bars(values, width, rows);
+    let (bars, most) = bars(values, shape);
     let left = |row: usize| match row {
         0 => format!("{name:7}{figure:>11}"),
         1 if most > 0.0 => format!("{:>18}", format!("top {}", written(most))),
@@ -231,10 +250,10 @@ fn panel(
     bars.into_iter().enumerate().map(|(row, bar)| format!("{}  {bar}", left(row))).collect()
 }
 
-/// The last values as bars from zero to the highest of them, which is returned too, in so many rows from the top.
-fn bars(values: &VecDeque<f64>, width: usize, rows: usize) -> (Vec<String>, f64) {
-    let shown = || values.iter().skip(values.len().saturating_sub(width));
-    let most = shown().fold(0.0_f64, |most, value| most.max(*value));
+/// The last values as bars from zero to the highest of them, which is returned too, in rows from the top.
+fn bars(values: &Seconds, Shape { width, each, rows }: Shape) -> (Vec<String>, f64) {
+    let shown = || values.iter().skip(values.len().saturating_sub(width / each));
+    let most = shown().flatten().fold(0.0_f64, |most, value| most.max(*value));
     let bar = |value: f64, row: usize| {
         let below = (rows - 1 - row) * 8;
         let eighths = if most > 0.0 { (value / most * (rows * 8) as f64).ceil() as usize } else { 0 };
@@ -245,7 +264,10 @@ fn bars(values: &VecDeque<f64>, width: usize, rows: usize) -> (Vec<String>, f64)
             some => EIGHTHS[some - 1],
         }
     };
-    let line = |row: usize| shown().map(|value| bar(*value, row)).collect::<String>().trim_end().to_owned();
+    let line = |row: usize| {
+        let bars = shown().map(|value| value.map_or(' ', |value| bar(value, row)));
+        bars.flat_map(|bar| std::iter::repeat_n(bar, each)).collect::<String>().trim_end().to_owned()
+    };
     ((0..rows).map(line).collect(), most)
 }
 
@@ -315,13 +337,17 @@ mod tests {
 
     #[test]
     fn bars_end_at_the_highest_value() {
-        let values: VecDeque<f64> = [0.0, 1.0, 4.0, 8.0].into();
-        let one = |values: &VecDeque<f64>, width| bars(values, width, 1).0;
+        let values: Seconds = [0.0, 1.0, 4.0, 8.0].map(Some).into();
+        let shape = |width, rows| Shape { width, each: 1, rows };
+        let one = |values: &Seconds, width| bars(values, shape(width, 1)).0;
         assert_eq!(one(&values, 10), ["▁▁▄█"]);
         assert_eq!(one(&values, 2), ["▄█"]);
-        assert_eq!(one(&VecDeque::from([0.0]), 10), [""]);
-        assert_eq!(bars(&values, 10, 2), (vec!["   █".to_owned(), "▁▂██".to_owned()], 8.0));
-        let panel = panel("rate", "8/s", &values, (10, 2), |most| most.to_string());
+        assert_eq!(one(&VecDeque::from([Some(0.0)]), 10), [""]);
+        assert_eq!(bars(&values, shape(10, 2)), (vec!["   █".to_owned(), "▁▂██".to_owned()], 8.0));
+        // A second takes three columns where the phase has few, and one without a reply is a gap.
+        let gap: Seconds = [Some(8.0), None, Some(4.0)].into();
+        assert_eq!(bars(&gap, Shape { width: 12, each: 3, rows: 1 }).0, ["███   ▄▄▄"]);
+        let panel = panel("rate", "8/s", &values, shape(10, 2), |most| most.to_string());
         assert_eq!(panel, ["rate           8/s     █".to_owned(), "             top 8  ▁▂██".to_owned()]);
     }
 
@@ -342,11 +368,11 @@ mod tests {
             pacing: Some(Pacing::Open { profile, process: Process::Poisson }),
             ..Phase::default()
         };
-        let p = PhaseProgress {
+        let progress = |left_s| PhaseProgress {
             phase: "measure",
             elapsed_s: 5.0,
             done: None,
-            left_s: None,
+            left_s,
             so_far: &so_far,
             last: &last,
             whole: true,
@@ -354,17 +380,25 @@ mod tests {
             server: None,
             said: Vec::new(),
         };
+        let p = progress(None);
         (0..200).for_each(|_| phase.take(&p));
-        for (columns, rows) in [(80, 24), (120, 40), (60, 12)] {
+        for (columns, rows) in [(80, 24), (120, 40), (60, 12), (160, 50)] {
             let text = phase.lines(&p, &[], (columns, rows));
             let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
             assert!(widest < columns.max(80), "{columns}: {text}");
             let count = text.lines().count();
-            assert!(
-                count <= rows.max(12) - AROUND && (rows < ROOM || count + 6 >= rows.min(38)),
-                "{rows}: {text}"
-            );
+            assert!(count <= rows.max(12) - AROUND && (rows < ROOM || count + 6 >= rows), "{rows}: {text}");
         }
+        // Of a phase of ten seconds five have gone: half of the window.
+        let begun = Phase {
+            rates: [1_000.0; 5].map(Some).into(),
+            medians: VecDeque::new(),
+            tails: VecDeque::new(),
+            ..phase.clone()
+        };
+        // "  due 1,000/s" leaves 45 of 58 columns: four for each of ten seconds.
+        let text = begun.lines(&progress(Some(5.0)), &[], (80, 24));
+        assert_eq!(text.lines().next().unwrap().matches('█').count(), 5 * 4, "{text}");
         let text = phase.lines(&p, &[], (80, 24));
         // Half of each time is the server's.
         assert!(

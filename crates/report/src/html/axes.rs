@@ -13,6 +13,16 @@ pub(super) fn even_ticks(low: f64, high: f64, step: f64) -> Vec<f64> {
     (first..first + 60).map(|n| n as f64 * step).take_while(|tick| *tick <= high + step * 1e-9).collect()
 }
 
+/// Ticks of a logarithmic axis from `low`, above 0, to `high`, three or more: at powers of ten, and at 2 and 5 times them where
+/// those are few.
+pub(super) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    let digits: &[f64] = if (high / low).log10() > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let all = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+    let all: Vec<f64> = all.filter(|tick| (low..=high).contains(tick)).collect();
+    if all.len() < 3 { even_ticks(low, high, nice_step(high - low, 8.0)) } else { all }
+}
+
 /// A figure beside an axis: without zeros at its end, and 0 without a unit.
 pub(super) fn round_label(text: &str) -> String {
     let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));

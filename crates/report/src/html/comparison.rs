@@ -6,7 +6,7 @@ use crate::html::charts::{PageData, latency_distribution};
 use crate::html::document::{
     percentile_figure, render_bar, render_chip, render_section, render_standalone_page,
 };
-use crate::html::plot::{Across, Plot, category_plot};
+use crate::html::plot::{Across, Plot, PlotLine, category_plot};
 use crate::html::text::{format_percent, format_us, join_markup, render_lines, render_table};
 use dyno_analysis::compare::Conclusion;
 use dyno_analysis::interval::mean_interval;
@@ -60,7 +60,11 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
         (render_bar(&chip, &title, &links))
         header {
             h1 { (title) }
+            // A drawing stands on the first screen: before a table of many pairs, after one of one.
+            (answer(all))
+            @if many { (overview(all)) }
             (verdicts(all))
+            @if let [one] = all { (first_figures(one)) }
             (about(all))
             @for note in left_out { p.note { (note) } }
         }
@@ -132,6 +136,17 @@ fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
     let mut heads = if many { vec!["pair"] } else { Vec::new() };
     heads.extend(["verdict", "figure", "first", "second", "change", "95 % interval"]);
     html! {
+        @if all.is_empty() {
+            p.note { "Nothing stands beside each other: there is nothing to compare." }
+        } @else {
+            (render_table("Verdict", &heads, all.iter().enumerate().map(row), 2 + usize::from(many)))
+        }
+    }
+}
+
+/// The answer in a sentence or two.
+fn answer(all: &[NamedPairing<'_>]) -> Markup {
+    html! {
         @match all {
             [] => {}
             [one] => p.answer {
@@ -143,18 +158,13 @@ fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
                 }
             },
             // More than a few would be a wall of words: each has its own in its section.
-            many => p.answer { strong { (answer(many)) } },
-        }
-        @if all.is_empty() {
-            p.note { "Nothing stands beside each other: there is nothing to compare." }
-        } @else {
-            (render_table("Verdict", &heads, all.iter().enumerate().map(row), 2 + usize::from(many)))
+            many => p.answer { strong { (count_conclusions(many)) } },
         }
     }
 }
 
 /// How many pairs are better, worse, the same or unclear in their first figure, in a sentence.
-fn answer(all: &[NamedPairing<'_>]) -> String {
+fn count_conclusions(all: &[NamedPairing<'_>]) -> String {
     let conclusions = || all.iter().filter_map(|one| Some(one.of.figures.first()?.found.decision.conclusion));
     let count = |holds: &dyn Fn(Conclusion) -> bool| conclusions().filter(|one| holds(*one)).count();
     let counts = [
@@ -203,7 +213,8 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
     html! {
         @if !of.is_empty() { p { (one.verdict_between(&pair.first, &pair.second)) } }
         @for warning in &one.warnings { p.note { (warning) } }
-        div.grid2 { @for figure in one.figures.iter().take(FIRST) { (runs(pair, figure)) } }
+        // Of one pair they stand on the first screen.
+        @if !of.is_empty() { (first_figures(pair)) }
         (reports(pair))
         (figures(one, of))
         div.grid2 {
@@ -214,13 +225,44 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
             p { "Quantiles are not compared: no operation has enough successful samples on both sides." }
         } @else {
             p.dim {
-                "Quantile by quantile (shift function): above 0 the second is slower. Bars are 95 % intervals over \
-                 runs, each for its quantile alone; with one run a side there is none."
+                "Quantile by quantile (shift function): above the thick line the second is slower. Bars are 95 % intervals \
+                 over runs, each for its quantile alone; with one run a side there is none."
             }
         }
         @if data.distributions.len() > from { (percentile_figure(from, data.distributions.len(), data)) }
         (differences("Settings", of, &one.settings))
         (differences("Facts of the environment", of, &one.environment))
+    }
+}
+
+/// The main figures of a pair, drawn.
+fn first_figures(pair: &NamedPairing<'_>) -> Markup {
+    html! { div.grid2 { @for figure in pair.of.figures.iter().take(FIRST) { (runs(pair, figure)) } } }
+}
+
+/// Pairs that are drawn beside each other.
+const DRAWN: usize = 24;
+
+/// The main figure of several pairs: how many times that of the first it is on the second side, with intervals.
+fn overview(all: &[NamedPairing<'_>]) -> Markup {
+    let known = all.iter().filter_map(|one| {
+        let figure = one.of.figures.first().filter(|figure| figure.found.means.0 > 0.0)?;
+        let (found, ratio) = (&figure.found, &figure.found.decision.ratio);
+        let ends = (found.runs.0.min(found.runs.1) > 1).then_some((ratio.low, ratio.high));
+        Some((one, figure, ratio.value, ends))
+    });
+    let known: Vec<_> = known.take(DRAWN).collect();
+    let Some((_, figure, ..)) = known.first() else { return html! {} };
+    let name =
+        |one: &NamedPairing<'_>| if one.of.cell.is_empty() { one.title() } else { one.of.cell.clone() };
+    let words = known.iter().map(|(one, ..)| name(one)).collect();
+    let changes: Vec<RatioOf> =
+        known.iter().enumerate().map(|(at, (_, _, ratio, ends))| (at as f64, *ratio, *ends)).collect();
+    let title = format!("{}: the second against the first", figure.name);
+    let plot = plot_ratios(title, "pairs".into(), Across::Words(words), &changes, false);
+    html! {
+        (plot.render_figure())
+        @if all.len() > DRAWN { p.dim { "The first " (DRAWN) " pairs are drawn." } }
     }
 }
 
@@ -296,7 +338,7 @@ fn runs(one: &NamedPairing<'_>, figure: &ComparedFigure) -> Markup {
     category_plot(
         format!("{}, {}", figure.name, figure.shown_unit()),
         "mean, and every run".into(),
-        words,
+        Across::Words(words),
         dots,
         faint,
         0.0,
@@ -315,45 +357,62 @@ fn show_percent(value: f64) -> String {
 
 /// A factor by its binary logarithm; those between have no label.
 fn show_factor(log: f64) -> String {
-    if log.fract() == 0.0 { format!("{} times", log.exp2()) } else { String::new() }
+    match log {
+        log if log.fract() != 0.0 => String::new(),
+        log if log < 0.0 => format!("1/{}", (-log).exp2()),
+        log => format!("{} times", log.exp2()),
+    }
+}
+
+/// A ratio at its place across, with its interval.
+type RatioOf = (f64, f64, Option<(f64, f64)>);
+
+/// Changes in per cent, or as factors where they are great; `joined` by a line.
+fn plot_ratios(title: String, across: String, axis: Across, all: &[RatioOf], joined: bool) -> Plot {
+    // Beyond four times the axis is one of factors, where half and double are as far from 1.
+    let ends = all.iter().flat_map(|(_, ratio, ends)| [*ratio, ends.map_or(*ratio, |ends| ends.1)]);
+    let factors = ends.fold(1.0_f64, |most, ratio| most.max(ratio).max(1.0 / ratio.max(1e-9))) >= 4.0;
+    let change = |ratio: f64| if factors { ratio.max(1e-9).log2() } else { (ratio - 1.0) * 100.0 };
+    let lows = all.iter().map(|(_, ratio, ends)| change(ends.map_or(*ratio, |ends| ends.0)));
+    let highs = all.iter().map(|(_, ratio, ends)| change(ends.map_or(*ratio, |ends| ends.1)));
+    let (bottom, top) = (lows.fold(-1.0, f64::min), highs.fold(1.0, f64::max));
+    let dots = all.iter().map(|(at, ratio, ends)| {
+        let place = change(*ratio);
+        (*at, place, ends.map(|(low, high)| (place - change(low), change(high) - place)))
+    });
+    let named = match all.iter().any(|(.., ends)| ends.is_some()) {
+        true => format!("{}, with 95 % intervals", difference(factors)),
+        false => difference(factors).to_owned(),
+    };
+    let points = all.iter().map(|(at, ratio, _)| (*at, change(*ratio))).collect();
+    let (across, lines) = match joined {
+        true => (across, vec![PlotLine { name: named, style: 1, points }]),
+        false => (format!("{across}: {named}"), Vec::new()),
+    };
+    Plot {
+        title,
+        across,
+        axis,
+        dots: dots.collect(),
+        faint: Vec::new(),
+        lines,
+        top,
+        bottom,
+        log: false,
+        show: if factors { show_factor } else { show_percent },
+    }
 }
 
 /// The shift function of an operation.
 fn shift(one: &NamedPairing<'_>, responses: &Responses, of: &str) -> Markup {
-    // Beyond twice and a half the axis is one of factors, where half and double are as far from 1.
-    let ends = responses.shifts.iter().flat_map(|s| [s.ratio, s.interval.map_or(s.ratio, |found| found.1)]);
-    let factors = ends.fold(1.0_f64, |most, ratio| most.max(ratio).max(1.0 / ratio.max(1e-9))) >= 4.0;
-    let change = |ratio: f64| if factors { ratio.max(1e-9).log2() } else { (ratio - 1.0) * 100.0 };
-    let places = responses.shifts.iter().enumerate();
-    let lows = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.0)));
-    let highs = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.1)));
-    let (bottom, top) = (lows.fold(-1.0, f64::min), highs.fold(1.0, f64::max));
-    let dots = places.clone().map(|(at, s)| {
-        let place = change(s.ratio);
-        let interval = s.interval.map(|(low, high)| (place - change(low), change(high) - place));
-        (at as f64, place, interval)
-    });
-    let plot = Plot {
-        title: format!(
-            "{} response time, quantile by quantile: {} against {}",
-            responses.metric, one.second, one.first
-        ),
-        across: "percentile".into(),
-        axis: Across::Thinned(responses.shifts.iter().map(|s| format!("{}", s.percentile)).collect()),
-        dots: dots.collect(),
-        faint: Vec::new(),
-        lines: vec![crate::html::plot::PlotLine {
-            name: match responses.shifts.iter().any(|s| s.interval.is_some()) {
-                true => format!("{}, with 95 % intervals", difference(factors)),
-                false => difference(factors).to_owned(),
-            },
-            style: 1,
-            points: places.map(|(at, s)| (at as f64, change(s.ratio))).collect(),
-        }],
-        top,
-        bottom,
-        show: if factors { show_factor } else { show_percent },
-    };
+    let title = format!(
+        "{} response time, quantile by quantile: {} against {}",
+        responses.metric, one.second, one.first
+    );
+    let axis = Across::Thinned(responses.shifts.iter().map(|s| format!("{}", s.percentile)).collect());
+    let shifts = responses.shifts.iter().enumerate();
+    let all: Vec<RatioOf> = shifts.map(|(at, s)| (at as f64, s.ratio, s.interval)).collect();
+    let plot = plot_ratios(title, "percentile".into(), axis, &all, true);
     let rows = responses.shifts.iter().map(|s| {
         let interval = s.interval.map_or("one run: none".into(), |ends| change_span(s.ratio, ends));
         let [first, second] = [s.values.0, s.values.1].map(|ns| format_us(ns / 1e3));

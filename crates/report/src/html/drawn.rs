@@ -1,7 +1,7 @@
 //! Charts drawn into the page: what is seen without a script and in print. The script puts its own in their place, which can be
 //! zoomed.
 
-use crate::html::axes::{even_ticks, nice_step, round_label, tenths};
+use crate::html::axes::{even_ticks, log_ticks, nice_step, round_label, tenths};
 use crate::html::charts::{Chart, Distribution, PageData};
 use crate::html::points::{PackedSeries, SeriesPoint, decimate_points};
 use crate::html::text::{format_rate, format_us};
@@ -61,22 +61,11 @@ impl AxisUp {
 
     /// Three ticks or more.
     fn ticks(&self) -> Vec<f64> {
-        let even = || {
-            even_ticks(
-                self.low,
-                self.high,
-                nice_step(self.high - self.low, if self.low == 0.0 { 5.0 } else { 8.0 }),
-            )
-        };
-        if !self.log {
-            return even();
+        if self.log {
+            return log_ticks(self.low, self.high);
         }
-        let many = (self.high / self.low).log10() > 3.0;
-        let digits: &[f64] = if many { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let powers = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        let all = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-        let all: Vec<f64> = all.filter(|tick| (self.low..=self.high).contains(tick)).collect();
-        if all.len() < 3 { even() } else { all }
+        let count = if self.low == 0.0 { 5.0 } else { 8.0 };
+        even_ticks(self.low, self.high, nice_step(self.high - self.low, count))
     }
 
     fn render(&self, shown: impl Fn(f64) -> String) -> Markup {

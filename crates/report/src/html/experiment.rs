@@ -10,7 +10,7 @@ use crate::html::document::{
 use crate::html::facts::{Fact, facts, read_head, read_summary, render_facts};
 use crate::html::gathered::{CellRuns, Gathered, GatheredRun, gather_runs};
 use crate::html::overlay::render_overlay;
-use crate::html::plot::{Dot, Plot, category_plot};
+use crate::html::plot::{Across, Dot, Plot, category_plot};
 use crate::html::points::{PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::rates;
 use crate::html::sections::render_faults;
@@ -57,7 +57,7 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
         sections.push(("tuning", "Tuning", text));
     }
     if let Some(text) = over_time {
-        sections.push(("time", "Throughput over time", text));
+        sections.push(("time", "Throughput and p99 over time", text));
     }
     if let Some((title, text)) = &overlay {
         sections.push(("overlay", title, text.clone()));
@@ -138,40 +138,57 @@ fn facts_of(all: &Gathered<'_>, name: &str) -> Vec<Fact> {
 /// Cells whose course can be chosen.
 const COURSES: usize = 60;
 
-/// Throughput over time: one cell at a time, a line for each repetition.
-fn over_time(all: &Gathered<'_>, data: &mut PageData) -> Option<Markup> {
-    let has_course = |run: &&GatheredRun| run.seconds.len() >= 3;
+/// The figure of each second of a cell that is chosen, a line for each repetition; a cell of which none has three is no choice.
+fn courses_of(all: &Gathered<'_>, of: impl Fn(&GatheredRun) -> Vec<SeriesPoint>) -> Vec<ChartChoice> {
     let choices = all.rows.iter().take(COURSES).filter_map(|row| {
-        let runs = row.runs.iter().filter(has_course).take(8);
+        let runs = row.runs.iter().map(|run| (run, of(run))).filter(|(_, points)| points.len() >= 3);
         let series: Vec<PackedSeries> = runs
-            .map(|run| {
-                let points: Vec<SeriesPoint> =
-                    run.seconds.iter().map(|(second, n)| (*second as f64 + 0.5, Some(*n as f64))).collect();
+            .take(8)
+            .map(|(run, points)| {
                 pack_series(&format!("repetition {}", run.ended.repetition), &with_gaps(points), POINTS)
             })
             .collect();
         (!series.is_empty()).then(|| ChartChoice { n: row.describe_cell(), s: series })
     });
-    let choices: Vec<ChartChoice> = choices.collect();
-    if choices.is_empty() {
+    choices.collect()
+}
+
+/// Throughput and p99 over time: one cell at a time.
+fn over_time(all: &Gathered<'_>, data: &mut PageData) -> Option<Markup> {
+    let middle = |second: u64| second as f64 + 0.5;
+    let rates = courses_of(all, |run| {
+        run.seconds.iter().map(|(second, n)| (middle(*second), Some(*n as f64))).collect()
+    });
+    let tails =
+        courses_of(all, |run| run.tails.iter().map(|(second, us)| (middle(*second), Some(*us))).collect());
+    if rates.is_empty() {
         return None;
     }
     let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
     data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
-    let chart = Chart {
-        id: "course".into(),
-        title: "Operations of each second after the warm-up".into(),
-        unit: "operations/s".into(),
-        log: false,
-        choices,
+    let has_tools = !data.charts.is_empty();
+    let chart = |id: &str, title: &str, unit: &str, choices: Vec<ChartChoice>| {
+        (!choices.is_empty()).then(|| Chart {
+            id: id.into(),
+            title: title.into(),
+            unit: unit.into(),
+            log: unit == "us",
+            choices,
+        })
     };
-    let drawn = render_figure(data.charts.len(), &chart, data);
-    data.charts.push(chart);
-    // An overlay has the buttons for both.
-    let has_tools = data.charts.len() > 1;
+    let charts = [
+        chart("course", "Operations of each second after the warm-up", "operations/s", rates),
+        chart("tails", "p99 of each second, of the slowest operation", "us", tails),
+    ];
+    let mut drawn = Vec::new();
+    for chart in charts.into_iter().flatten() {
+        drawn.push(render_figure(data.charts.len(), &chart, data));
+        data.charts.push(chart);
+    }
     Some(html! {
+        // An overlay has the buttons for all of them.
         @if !has_tools { (render_tools()) }
-        (drawn)
+        @for figure in &drawn { (figure) }
         @if all.rows.len() > COURSES { p.dim { "The first " (COURSES) " cells can be chosen." } }
     })
 }
@@ -183,7 +200,7 @@ const POINTS: usize = 600;
 fn settings(dir: &ExperimentDir) -> Option<Markup> {
     let text = files::read_to_string(&dir.path.join("experiment.yaml")).ok()?;
     Some(html! {
-        details {
+        details class="printed" {
             summary { "experiment.yaml" }
             pre { (text) }
         }
@@ -265,16 +282,16 @@ fn sound<'a>(all: &'a Gathered<'_>) -> impl Iterator<Item = &'a CellRuns> {
 fn answer(all: &Gathered<'_>) -> String {
     let left_out = all.rows.len() - sound(all).count();
     match (all.rows.len(), left_out) {
-        (_, 0) => answer_of(&all.rows.iter().collect::<Vec<_>>()),
+        (cells, 0) => answer_of(&all.rows.iter().collect::<Vec<_>>(), cells > 1),
         (1, _) => {
-            let answer = answer_of(&all.rows.iter().collect::<Vec<_>>());
+            let answer = answer_of(&all.rows.iter().collect::<Vec<_>>(), false);
             format!("{answer} {} invalid.", are(all.rows[0].figures.invalid, "run"))
         }
         (cells, left_out) if cells == left_out => {
             "Every cell has invalid runs: none is called the greatest.".into()
         }
         (_, left_out) => {
-            let answer = answer_of(&sound(all).collect::<Vec<_>>());
+            let answer = answer_of(&sound(all).collect::<Vec<_>>(), true);
             format!("{answer} {} left out: invalid runs.", are(left_out, "cell"))
         }
     }
@@ -285,7 +302,8 @@ fn are(count: usize, what: &str) -> String {
     format!("{} {}", counted(count, what), if count == 1 { "is" } else { "are" })
 }
 
-fn answer_of(rows: &[&CellRuns]) -> String {
+/// The answer of cells that can be used; `many` where the experiment has several, so that each has to be named.
+fn answer_of(rows: &[&CellRuns], many: bool) -> String {
     let known =
         |row: &&CellRuns| Some((row.figures.throughput?, row.figures.half_width, row.describe_cell()));
     let mut means: Vec<(f64, Option<f64>, String)> = rows.iter().filter_map(known).collect();
@@ -297,9 +315,10 @@ fn answer_of(rows: &[&CellRuns]) -> String {
     match means.as_slice() {
         [] => "No run has completed.".into(),
         // The label of the only cell says nothing.
-        [(mean, half, _)] => {
+        [(mean, half, label)] => {
             let half = half.map_or(" in one run".into(), |share| format!(" ± {}", format_rate(share * mean)));
-            format!("Throughput is {}/s{half}.", format_rate(*mean))
+            let label = if many { format!(" with {label}") } else { String::new() };
+            format!("Throughput is {}/s{half}{label}.", format_rate(*mean))
         }
         [best, others @ ..] => {
             let low = best.1.map(|share| best.0 * (1.0 - share));
@@ -497,6 +516,9 @@ fn multiples(all: &Gathered<'_>) -> Markup {
     let groups = all.group_rows(&across.map_or(Vec::new(), |at| vec![at]));
     let tail = |row: &CellRuns| row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite());
     let worst = all.rows.iter().filter_map(tail).fold(0.0, f64::max);
+    let best = all.rows.iter().filter_map(tail).fold(f64::INFINITY, f64::min);
+    // Where the greatest is many times the least, all others would lie on the ground of an even axis.
+    let log = best > 0.0 && worst / best >= 10.0;
     let many = groups.len() > 1;
     let mut drawings = Vec::new();
     for (message, mut rows) in groups {
@@ -514,13 +536,19 @@ fn multiples(all: &Gathered<'_>) -> Markup {
                 (across.map_or("cell", |at| all.factor_names()[at]).to_owned(), labels)
             }
         };
-        let dots = rows.iter().enumerate().filter_map(|(number, row)| {
-            let mean = row.figures.throughput?;
-            let place = match across.filter(|_| !searched) {
+        // Levels that are numbers stand at their distances.
+        let values: Option<Vec<f64>> = labels.iter().map(|label| level_number(label)).collect();
+        let place = |number: usize, row: &CellRuns| -> Option<f64> {
+            let number = match across.filter(|_| !searched) {
                 Some(at) => labels.iter().position(|level| *level == row.figures.levels[at].1)?,
                 None => number,
             };
-            Some((place as f64, mean, row.figures.half_width.map(|share| (share * mean, share * mean))))
+            Some(values.as_ref().map_or(number as f64, |values| values[number]))
+        };
+        let dots = rows.iter().enumerate().filter_map(|(number, row)| {
+            let mean = row.figures.throughput?;
+            let half = row.figures.half_width.map(|share| (share * mean, share * mean));
+            Some((place(number, row)?, mean, half))
         });
         let dots = dots.collect();
         let title = if message.is_empty() {
@@ -528,25 +556,25 @@ fn multiples(all: &Gathered<'_>) -> Markup {
         } else {
             format!("{message}: operations/s")
         };
-        let tails = rows.iter().enumerate().filter_map(|(number, row)| {
-            let p99 = tail(row)?;
-            let place = match across.filter(|_| !searched) {
-                Some(at) => labels.iter().position(|level| *level == row.figures.levels[at].1)?,
-                None => number,
-            };
-            Some((place as f64, p99, None))
-        });
+        let tails =
+            rows.iter().enumerate().filter_map(|(number, row)| Some((place(number, row)?, tail(row)?, None)));
         let tails: Vec<Dot> = tails.collect();
         let title_of_tails = if message.is_empty() {
             "p99 of the response time".into()
         } else {
             format!("{message}: p99 of the response time")
         };
-        let plot = category_plot(title, across_name.clone(), labels.clone(), dots, Vec::new(), top);
+        let title_of_tails = title_of_tails + if log { ", logarithmic" } else { "" };
+        let axis = || match &values {
+            Some(values) => Across::Levels(values.iter().copied().zip(labels.iter().cloned()).collect()),
+            None => Across::Words(labels.clone()),
+        };
+        let plot = category_plot(title, across_name.clone(), axis(), dots, Vec::new(), top);
         drawings.push(plot.render_figure());
         if !tails.is_empty() {
-            let plot = category_plot(title_of_tails, across_name, labels, tails, Vec::new(), worst * 1.05);
-            drawings.push(Plot { show: format_us, ..plot }.render_figure());
+            let plot = category_plot(title_of_tails, across_name, axis(), tails, Vec::new(), worst);
+            let bottom = if log { best } else { 0.0 };
+            drawings.push(Plot { show: format_us, log, bottom, ..plot }.render_figure());
         }
     }
     html! {
@@ -556,6 +584,11 @@ fn multiples(all: &Gathered<'_>) -> Markup {
             @if many { " All drawings of a figure have the same scale." }
         }
     }
+}
+
+/// The number that a level is, as `users: [1, 2k]` and answers of a search write it.
+fn level_number(label: &str) -> Option<f64> {
+    label.replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)
 }
 
 /// Rows of a search for one value, such as `rate=2000`, put in the order of their values: its name and the values.

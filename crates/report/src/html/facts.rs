@@ -99,10 +99,16 @@ pub(super) fn facts_of_run(run: &Run, host: &Environment, summary: &Summary, wor
 pub(super) fn facts(run: &Run, host: &Environment, workload: &str) -> Vec<Fact> {
     let durability = run.facts.get("durability").map(|message| format!("; {message}"));
     let cores = counted(host.cores.len(), "core");
+    let options = run
+        .settings
+        .iter()
+        .filter_map(|one| Some(format!("{}={}", one.key.strip_prefix("server.options.")?, one.value)));
+    let options: Vec<String> = options.collect();
     vec![
         ("Database", format!("{}{}", run.database, durability.unwrap_or_default()).render()),
         ("Workload", workload.render()),
         ("Target", run.target.render()),
+        ("Server's options", options.join(", ").render()),
         ("Client's host", format!("{}: {}, {cores}; {}", host.host, host.cpu, host.kernel).render()),
         ("Begun", format!("{}, dyno {}", format_timestamp(&run.started), run.dyno).render()),
         ("Command", html! { code { (quoted(&again(&run.command))) } }),

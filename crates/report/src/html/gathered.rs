@@ -8,7 +8,8 @@ use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Observed, ObservedGroup, for_their_course, observe_rate, observe_run};
 use dyno_record::Scale;
 use dyno_rundir::faults::FaultFigures;
-use dyno_rundir::{EndedRun, ExperimentDir, RunDir, describe_progress};
+use dyno_rundir::{EndedRun, ExperimentDir, RunDir, describe_progress, files, series};
+use dyno_types::metric::is_request;
 use std::collections::BTreeMap;
 
 /// One run.
@@ -21,6 +22,8 @@ pub struct GatheredRun {
     pub at_rate: Option<Observed>,
     /// Successful operations of each second after the warm-up.
     pub seconds: BTreeMap<u64, u64>,
+    /// p99 of the response time of each of these seconds, of the slowest operation, microseconds, where it is known.
+    pub tails: BTreeMap<u64, f64>,
     /// p99 of the response time, microseconds, where enough samples support it.
     pub p99_us: Option<f64>,
     /// True if monitors have seen something of it.
@@ -77,6 +80,7 @@ fn row(
             observed: None,
             at_rate: None,
             seconds: BTreeMap::new(),
+            tails: BTreeMap::new(),
             p99_us: None,
             watched: false,
             faults: Vec::new(),
@@ -99,6 +103,7 @@ fn row(
                     let length = phase.map_or(0.0, |phase| phase.seconds);
                     // The last second is cut off by the run's end.
                     one.seconds.retain(|second, _| (*second as f64) < length.floor());
+                    one.tails = tails_by_second(&found, length.floor());
                 }
                 Err(error) => notes.push(format!("{}: no latencies: {error}", one.ended.dir)),
             }
@@ -108,6 +113,28 @@ fn row(
     figures.set_measurements(throughputs, &response);
     figures.set_cost_efficiency(&per_core, price);
     CellRuns { figures, runs: all, for_its_course: false }
+}
+
+/// p99 of each second of the measured phase up to `end`, of the slowest operation; empty where nothing was recorded by time.
+fn tails_by_second(dir: &RunDir, end: f64) -> BTreeMap<u64, f64> {
+    let mut all: BTreeMap<u64, f64> = BTreeMap::new();
+    let Ok(text) = files::read_to_string(&dir.path.join("series.csv")) else { return all };
+    let begin = dir.begin_s() as f64;
+    for row in series::read(&text).0 {
+        let second = row.start_s - begin;
+        if row.phase != "measure"
+            || row.metric == "TOTAL"
+            || !is_request(&row.metric)
+            || !(0.0..end).contains(&second)
+        {
+            continue;
+        }
+        if let Some(p99) = row.response_us[1].or(row.service_us[1]) {
+            let most = all.entry(second as u64).or_insert(0.0);
+            *most = most.max(p99);
+        }
+    }
+    all
 }
 
 /// Reads all runs, one after another. `price`: of an hour of everything that took part.

@@ -35,7 +35,12 @@ const show = told => {
   put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
   put("p50", last < 0 ? "-" : time(lines[2][last]));
   put("p99", last < 0 ? "-" : time(lines[3][last]));
-  if (metric) { put("metric", metric); put("metric99", metric); }
+  /* The shares are those of the last interval: what the server took, and what the client added. */
+  [["metric", lines[2], 0], ["metric99", lines[3], 1]].forEach(([id, line, at]) => {
+    const server = told.server_us && told.server_us[at], all = line[last];
+    const shares = server && all ? `; server ${time(server)}, client ${time(Math.max(0, all - server))}` : "";
+    if (metric) put(id, metric + shares);
+  });
   /* The load has other operations than what follows it. */
   if (told.phase && told.phase !== phase && phase !== "warmup") metric = "";
   if (told.phase) phase = told.phase;

@@ -1,6 +1,6 @@
 //! Small drawings that need no script: points with intervals, and lines, on an axis of numbers or of words.
 
-use crate::html::axes::{nice_step, round_label, tenths};
+use crate::html::axes::{log_ticks, nice_step, round_label, tenths};
 use maud::{Markup, html};
 
 /// The axis across.
@@ -11,6 +11,8 @@ pub enum Across {
     Thinned(Vec<String>),
     /// Numbers, in doublings if they span a lot.
     Numbers,
+    /// The same, of a few numbers that are written out where each stands, as far as there is room.
+    Levels(Vec<(f64, String)>),
 }
 
 /// A point: x, y, and how far its interval reaches below and above.
@@ -44,21 +46,24 @@ pub struct Plot {
     pub top: f64,
     /// The greatest bottom of the axis up: 0, or below it.
     pub bottom: f64,
+    /// True if the axis up is logarithmic: its bottom is then above 0, or that of the least value.
+    pub log: bool,
     /// Figures of the axis up.
     pub show: fn(f64) -> String,
 }
 
-/// Points above words: operations per second of each.
+/// Points above words or levels: operations per second of each.
 pub fn category_plot(
     title: String,
     across: String,
-    words: Vec<String>,
+    axis: Across,
     dots: Vec<Dot>,
     faint: Vec<(f64, f64)>,
     top: f64,
 ) -> Plot {
-    let (axis, lines) = (Across::Words(words), Vec::new());
-    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, show: crate::html::text::format_rate }
+    let lines = Vec::new();
+    let show = crate::html::text::format_rate;
+    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, log: false, show }
 }
 
 const WIDTH: f64 = 460.0;
@@ -75,7 +80,15 @@ impl Plot {
             .dots
             .iter()
             .map(|dot| dot.0)
-            .chain(self.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)));
+            .chain(self.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)))
+            .chain(
+                match &self.axis {
+                    Across::Levels(levels) => levels.as_slice(),
+                    _ => &[],
+                }
+                .iter()
+                .map(|level| level.0),
+            );
         let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
         let low = if low.is_finite() { low } else { 0.0 };
         let doublings = low > 0.0 && high / low >= 8.0;
@@ -87,6 +100,12 @@ impl Plot {
         let (low, high, doublings) = match &self.axis {
             Across::Words(words) | Across::Thinned(words) => (-0.5, words.len() as f64 - 0.5, false),
             Across::Numbers => self.numbers(),
+            // Points keep off the ends, where their intervals would be cut.
+            Across::Levels(_) => {
+                let (low, high, doublings) = self.numbers();
+                let room = (high - low) * 0.06;
+                (low - room, high + room, doublings)
+            }
         };
         move |x| {
             let x = if doublings { x.log2() } else { x };
@@ -110,14 +129,13 @@ impl Plot {
                 }
             }
             Across::Thinned(words) => {
-                let mut free = 0.0;
-                for (number, word) in words.iter().enumerate() {
-                    let half = word.chars().count() as f64 * 3.5 + 3.0;
-                    if x(number as f64) - half >= free {
-                        labels.push((x(number as f64), word.clone()));
-                        free = x(number as f64) + half;
-                    }
-                }
+                let words = words.iter().enumerate();
+                labels.extend(thin(words.map(|(number, word)| (x(number as f64), word.clone()))));
+            }
+            Across::Levels(levels) => {
+                let mut levels: Vec<&(f64, String)> = levels.iter().collect();
+                levels.sort_by(|a, b| a.0.total_cmp(&b.0));
+                labels.extend(thin(levels.into_iter().map(|(value, word)| (x(*value), word.clone()))));
             }
             Across::Numbers => {
                 let (low, high, doublings) = self.numbers();
@@ -150,17 +168,37 @@ impl Plot {
             let lines = self.lines.iter().flat_map(|line| line.points.iter().map(|p| p.1));
             dots.chain(lines).chain(self.faint.iter().map(|p| p.1)).filter(|y| y.is_finite())
         };
-        let top = ends(true).fold(self.top, f64::max).max(1e-9) * 1.05;
-        let bottom = match self.bottom < 0.0 {
-            true => ends(false).fold(self.bottom, f64::min) * 1.05,
-            false => 0.0,
+        let above = |y: &f64| *y > 0.0;
+        let top = match self.log {
+            true => ends(true).fold(self.top, f64::max) * 1.25,
+            false => ends(true).fold(self.top, f64::max).max(1e-9) * 1.05,
+        };
+        let bottom = match (self.log, self.bottom < 0.0) {
+            (true, _) => {
+                let given = if self.bottom > 0.0 { self.bottom } else { f64::INFINITY };
+                ends(false).filter(above).fold(given, f64::min).min(top / 2.0) * 0.8
+            }
+            (false, true) => ends(false).fold(self.bottom, f64::min) * 1.05,
+            (false, false) => 0.0,
         };
         let base = HEIGHT - BOTTOM;
-        let y = |value: f64| base - (value.clamp(bottom, top) - bottom) / (top - bottom) * (base - TOP);
+        let y = |value: f64| {
+            let value = value.clamp(bottom, top);
+            let share = match self.log {
+                true => (value / bottom).ln() / (top / bottom).ln(),
+                false => (value - bottom) / (top - bottom),
+            };
+            base - share * (base - TOP)
+        };
         let x = self.place();
         // Three ticks or more.
-        let step = nice_step(top - bottom, 5.0);
-        let ticks = (-12..12).map(|n| f64::from(n) * step).filter(|tick| (bottom..=top).contains(tick));
+        let ticks: Vec<f64> = match self.log {
+            true => log_ticks(bottom, top),
+            false => {
+                let step = nice_step(top - bottom, 5.0);
+                (-12..12).map(|n| f64::from(n) * step).filter(|tick| (bottom..=top).contains(tick)).collect()
+            }
+        };
         let right = tenths(WIDTH - RIGHT);
         html! {
             figure {
@@ -202,6 +240,20 @@ impl Plot {
     }
 }
 
+/// Labels that have room beside the one before.
+fn thin(labels: impl Iterator<Item = (f64, String)>) -> Vec<(f64, String)> {
+    let mut free = 0.0;
+    let fits = |(at, word): &(f64, String)| {
+        let half = word.chars().count() as f64 * 3.5 + 3.0;
+        let fits = at - half >= free;
+        if fits {
+            free = at + half;
+        }
+        fits
+    };
+    labels.filter(fits).collect()
+}
+
 /// The path of an interval from `low` to `high`, with its ends.
 fn bar(cx: f64, low: f64, high: f64) -> String {
     let left = cx - 4.0;
@@ -219,5 +271,50 @@ impl PlotLine {
     fn render_path(&self, path: &str) -> Markup {
         let dash = DASH[self.style % DASH.len()];
         html! { path class={ "s k" (self.style % 8) } stroke-dasharray=(dash) d=(path) {} }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(axis: Across, log: bool) -> Plot {
+        let dots = vec![(1.0, 100.0, None), (4.0, 1_000.0, None), (16.0, 10_000.0, None)];
+        let show = crate::html::text::format_rate;
+        let (title, across) = ("t".to_owned(), "users".to_owned());
+        Plot { title, across, axis, dots, faint: vec![], lines: vec![], top: 0.0, bottom: 0.0, log, show }
+    }
+
+    fn places(plot: &Plot, of: &str) -> Vec<f64> {
+        let drawn = plot.render_figure().into_string();
+        let parts = drawn.split(of).skip(1);
+        parts.map(|part| part.split('"').next().unwrap().parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn levels_stand_at_their_distances() {
+        let levels = |all: &[f64]| Across::Levels(all.iter().map(|n| (*n, n.to_string())).collect());
+        // Of 1, 4 and 16 each is four times the one before: as far from each other.
+        let x = places(&plot(levels(&[1.0, 4.0, 16.0]), false), "cx=\"");
+        assert!(((x[1] - x[0]) - (x[2] - x[1])).abs() < 0.3, "{x:?}");
+        let close = Plot {
+            dots: vec![(1.0, 1.0, None), (2.0, 1.0, None), (4.0, 1.0, None)],
+            ..plot(levels(&[1.0, 2.0, 4.0]), false)
+        };
+        let x = places(&close, "cx=\"");
+        assert!(((x[2] - x[1]) - 2.0 * (x[1] - x[0])).abs() < 0.3, "{x:?}");
+        let words = Across::Levels(vec![(1.0, "one".into()), (1.01, "hidden".into()), (2.0, "two".into())]);
+        let drawn = plot(words, false).render_figure().into_string();
+        assert!(drawn.contains(">one<") && drawn.contains(">two<") && !drawn.contains(">hidden<"), "{drawn}");
+    }
+
+    #[test]
+    fn a_logarithmic_axis_gives_factors_the_same_room() {
+        let y = places(&plot(Across::Numbers, true), "cy=\"");
+        assert!(((y[0] - y[1]) - (y[1] - y[2])).abs() < 0.3, "{y:?}");
+        let drawn = plot(Across::Numbers, true).render_figure().into_string();
+        for label in ["100", "1,000", "10,000"] {
+            assert!(drawn.contains(&format!(">{label}</text>")), "{label}: {drawn}");
+        }
     }
 }

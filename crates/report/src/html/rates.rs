@@ -106,6 +106,7 @@ fn plots(found: &Rates, rows: &[&CellRuns], unit: &str) -> Markup {
         }],
         top: 0.0,
         bottom: 0.0,
+        log: false,
         show: format_rate,
     };
     // As far as the model goes: at the capacity times grow without end.
@@ -128,6 +129,7 @@ fn plots(found: &Rates, rows: &[&CellRuns], unit: &str) -> Markup {
         lines: lines.into_iter().collect(),
         top: 0.0,
         bottom: 0.0,
+        log: false,
         show: format_us,
     };
     let kept = found.levels.iter().filter(|level| found.kept >= Some(level.rate)).count();

@@ -329,7 +329,10 @@ fn figures(
     is_invalid: bool,
 ) -> Markup {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
-    let level = steady.and_then(|steady| steady.found.steady.as_ref());
+    // An interval that is wider than what it is about says nothing.
+    let level = steady
+        .and_then(|steady| steady.found.steady.as_ref())
+        .filter(|level| level.interval.half_width <= level.interval.mean);
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let unit = unit_name(&names);
     let more = level.map_or(unit.to_owned(), |level| {
@@ -588,7 +591,7 @@ fn environment(report: &Report<'_>) -> Markup {
     let facts = run.facts.iter().map(|(key, value)| [key, value]);
     let what = ["what", "value"];
     html! {
-        details {
+        details class="printed" {
             summary { "Host, load generator, database and settings" }
             div.long {
                 (render_table("Host of the load generator", &what, &rows, 2))

@@ -223,6 +223,7 @@ fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> Markup {
         lines,
         top: 0.0,
         bottom: 0.0,
+        log: false,
         show: format_rate,
     };
     let response = Plot {
@@ -238,6 +239,7 @@ fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> Markup {
         }],
         top: 0.0,
         bottom: 0.0,
+        log: false,
         show: format_us,
     };
     let words: Vec<String> =

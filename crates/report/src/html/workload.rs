@@ -30,6 +30,8 @@ pub fn describe_workload(settings: &[Setting], phase: Option<&Phase>) -> String 
         let bytes = fields * length;
         let size = if bytes >= 1_000.0 { format!("{} KB", Rate(bytes / 1e3)) } else { format!("{bytes} B") };
         parts.push(format!("{} × {size}", format_whole(records)));
+    } else if let Some(records) = number("recordcount").filter(|records| *records > 0.0) {
+        parts.push(format!("{} records", format_whole(records)));
     }
     parts.extend(text("requestdistribution").map(str::to_owned));
     if let Some(phase) = phase {
@@ -60,6 +62,7 @@ mod tests {
             setting("requestdistribution", "zipfian"),
         ];
         assert_eq!(describe_workload(&all, None), "95 % reads, 5 % updates, 100,000 × 1 KB, zipfian");
+        assert_eq!(describe_workload(&all[..4], None), "95 % reads, 5 % updates, 100,000 records");
         assert_eq!(describe_workload(&all[..1], None), "95 % reads");
         assert_eq!(describe_workload(&[], None), "");
     }
