@@ -6,7 +6,8 @@
 //! {rawop: {header: {...}, body: BinData(a message, its header included)}, seen: {sec, nsec}, seenconnectionnum: 7, ...}
 //! ```
 //!
-//! Seconds count from the year 1. A message that answers another has that one's number in its header.
+//! Seconds count from the year 1. mongoreplay names both ends of a message (`srcendpoint`, `dstendpoint`). Where they are not told,
+//! a message that answers another is known by that one's number in its header: a reply to number 0 looks like a request there.
 
 use super::bson_file::{NextDocument, read_document};
 use super::{NewRecording, SourceError};
@@ -47,8 +48,17 @@ struct PlayedMessage<'a> {
     /// Nanoseconds since 1970.
     at_ns: u64,
     bytes: &'a [u8],
+    /// Sender and receiver, where the file names them.
+    ends_of: Option<(&'a str, &'a str)>,
     /// The connection ends with it.
     ends: bool,
+}
+
+impl PlayedMessage<'_> {
+    /// Returns whether it has the number of a message that it answers.
+    fn answers(&self) -> bool {
+        header_number(self.bytes, 8).is_some_and(|number| number != 0)
+    }
 }
 
 /// Nanoseconds since 1970 of `{sec, nsec}`.
@@ -63,7 +73,9 @@ fn read_message(document: &[u8]) -> Option<PlayedMessage<'_>> {
     let find = |name: &str| bson::find_element(document, name);
     let raw = find("rawop")?.as_document()?;
     let body = bson::find_element(raw, "body").filter(|body| body.kind == kind::BINARY);
+    let end = |name: &str| find(name)?.as_str().filter(|end| !end.is_empty());
     Some(PlayedMessage {
+        ends_of: end("srcendpoint").zip(end("dstendpoint")),
         connection: find("seenconnectionnum")?.as_i64()?,
         at_ns: read_time(find("seen")?.as_document()?)?,
         // A connection that ends has an empty one.
@@ -77,11 +89,26 @@ fn header_number(message: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*message.get(at..)?.first_chunk::<4>()?))
 }
 
+/// A connection, and its client's end where that is told.
+struct PlayedConnection {
+    exchange: Exchange,
+    client: Option<String>,
+}
+
+impl PlayedConnection {
+    fn is_request(&self, message: &PlayedMessage<'_>) -> bool {
+        match (&self.client, message.ends_of) {
+            (Some(client), Some((sender, _))) => client == sender,
+            _ => !message.answers(),
+        }
+    }
+}
+
 /// Connections by their numbers in the file, and what is recorded of them.
 struct PlayedConnections<W: Write> {
     ordered: OrderedEntries<W>,
     exchanges: ExchangeSettings,
-    open: HashMap<i64, Exchange>,
+    open: HashMap<i64, PlayedConnection>,
     next: u32,
 }
 
@@ -92,19 +119,25 @@ impl<W: Write> PlayedConnections<W> {
         } else if header_number(message.bytes, 0) != u32::try_from(message.bytes.len()).ok() {
             self.leave_out(reason::SHORTENED, 1);
         } else {
-            let exchange = self.open.entry(message.connection).or_insert_with(|| {
+            let connection = self.open.entry(message.connection).or_insert_with(|| {
                 self.next += 1;
-                self.exchanges.open_exchange(self.next - 1, true)
+                let client = message
+                    .ends_of
+                    .map(|(sender, receiver)| if message.answers() { receiver } else { sender });
+                PlayedConnection {
+                    exchange: self.exchanges.open_exchange(self.next - 1, true),
+                    client: client.map(str::to_owned),
+                }
             });
-            match header_number(message.bytes, 8) {
-                Some(0) => exchange.feed_request(at_ns, message.bytes, &mut self.ordered)?,
-                _ => exchange.feed_reply(at_ns, message.bytes, &mut self.ordered)?,
+            match connection.is_request(message) {
+                true => connection.exchange.feed_request(at_ns, message.bytes, &mut self.ordered)?,
+                false => connection.exchange.feed_reply(at_ns, message.bytes, &mut self.ordered)?,
             }
         }
         if message.ends
-            && let Some(mut exchange) = self.open.remove(&message.connection)
+            && let Some(mut connection) = self.open.remove(&message.connection)
         {
-            exchange.finish(&mut self.ordered)?;
+            connection.exchange.finish(&mut self.ordered)?;
         }
         Ok(())
     }
@@ -116,8 +149,8 @@ impl<W: Write> PlayedConnections<W> {
     }
 
     fn finish(mut self) -> Result<RecordingTotals, SourceError> {
-        for exchange in self.open.values_mut() {
-            exchange.finish(&mut self.ordered)?;
+        for connection in self.open.values_mut() {
+            connection.exchange.finish(&mut self.ordered)?;
         }
         let totals = self.ordered.into_writer()?.finish()?;
         if totals.commands == 0 { Err(SourceError::Nothing("commands of MongoDB")) } else { Ok(totals) }
@@ -201,8 +234,20 @@ mod tests {
         out
     }
 
-    fn entry(connection: i64, (sec, nsec): (i64, i32), body: &[u8], eof: bool) -> Vec<u8> {
+    fn entry(connection: i64, at: (i64, i32), body: &[u8], eof: bool) -> Vec<u8> {
+        entry_between(connection, at, body, eof, ("", ""))
+    }
+
+    fn entry_between(
+        connection: i64,
+        (sec, nsec): (i64, i32),
+        body: &[u8],
+        eof: bool,
+        (sender, receiver): (&str, &str),
+    ) -> Vec<u8> {
         bson::build_document(|out| {
+            bson::put_string(out, "srcendpoint", sender);
+            bson::put_string(out, "dstendpoint", receiver);
             let raw = bson::build_document(|out| bson::put_binary(out, "body", body));
             bson::put_document(out, "rawop", &raw);
             let seen = bson::build_document(|out| {
@@ -266,6 +311,20 @@ mod tests {
         let left = |reason: &str| totals.left_out.get(reason).copied();
         assert_eq!(left(reason::SHORTENED), Some(1));
         assert_eq!((left(reason::UNREADABLE), left(reason::CUT_OFF)), (Some(1), Some(1)));
+    }
+
+    /// The reply to message 0 says that it answers 0, as a request does.
+    #[test]
+    fn ends_tell_a_reply_to_message_0_from_a_request() {
+        let ends = ("127.0.0.1:50000", "127.0.0.1:27017");
+        let file = [
+            entry_between(3, (5, 0), &message(0, 0, &find()), false, ends),
+            entry_between(3, (5, 900), &message(70, 0, &found()), false, (ends.1, ends.0)),
+        ]
+        .concat();
+        let (all, ..) = recorded(|new| record_playback(&mut &file[..], new));
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].reply.as_ref().unwrap().after_ns, Some(900));
     }
 
     /// Written by mongoreplay 4.0.9 of a capture of pymongo 3.13 and mongod 3.6.8, whose counters said what is expected here.
