@@ -224,10 +224,10 @@ fn make(
         let begin = |header: &RecordingHeader| {
             *made.borrow_mut() = Some(header.clone());
             let writer = RecordingWriter::create_file(&args.out, header)?;
-            Ok(match anonymiser.take() {
+            match anonymiser.take() {
                 Some(anonymiser) => writer.anonymise_with(anonymiser),
-                None => writer,
-            })
+                None => Ok(writer),
+            }
         };
         record(&mut NewRecording::new(limit, begin))
     };

@@ -84,9 +84,11 @@ pub fn record_proxy(
         terminal::warn(&format!("--listen {listen}: others can reach the server through this address"));
     }
     let writer = if args.relay_only { None } else { Some(create_recording(out, protocol, value_limit)?) };
-    let writer = match anonymiser {
-        Some(anonymiser) => writer.map(|writer| writer.anonymise_with(anonymiser)),
-        None => writer,
+    let writer = match (writer, anonymiser) {
+        (Some(writer), Some(anonymiser)) => {
+            Some(writer.anonymise_with(anonymiser).map_err(|why| named("--anonymise", &why))?)
+        }
+        (writer, _) => writer,
     };
     let by_tls = if clients.is_some() { ", by TLS" } else { "" };
     let what = if args.relay_only { "relays (nothing is recorded)" } else { "records" };

@@ -14,8 +14,78 @@ const CONTAINERS: [&str; 16] = [
 const CODE: [&str; 8] =
     ["EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO", "FUNCTION", "SCRIPT"];
 
-/// Beginnings of names of modules' commands that ask in a language of their own.
-const LANGUAGES: [&str; 4] = ["FT.", "JSON.", "GRAPH.", "TS."];
+/// Beginnings of names of modules' commands, whose words dyno does not know.
+const LANGUAGES: [&str; 9] = ["FT.", "JSON.", "GRAPH.", "TS.", "BF.", "CF.", "CMS.", "TOPK.", "TDIGEST."];
+
+/// Commands of vector sets, and of values that carry a checksum: changed, they would be refused.
+const CHECKED: [&str; 13] = [
+    "RESTORE",
+    "RESTORE-ASKING",
+    "VADD",
+    "VCARD",
+    "VDIM",
+    "VEMB",
+    "VGETATTR",
+    "VINFO",
+    "VISMEMBER",
+    "VLINKS",
+    "VRANDMEMBER",
+    "VREM",
+    "VSIM",
+];
+
+/// Commands whose words are keys, fields, values and numbers alone.
+const DATA: [&str; 46] = [
+    "APPEND",
+    "DEL",
+    "ECHO",
+    "EXISTS",
+    "GET",
+    "GETDEL",
+    "GETSET",
+    "HDEL",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HINCRBY",
+    "HINCRBYFLOAT",
+    "HKEYS",
+    "HLEN",
+    "HMGET",
+    "HMSET",
+    "HSET",
+    "HSETNX",
+    "HSTRLEN",
+    "HVALS",
+    "INCRBYFLOAT",
+    "LPUSH",
+    "LPUSHX",
+    "LREM",
+    "LSET",
+    "MGET",
+    "MSET",
+    "MSETNX",
+    "PFADD",
+    "PING",
+    "PUBLISH",
+    "RPUSH",
+    "RPUSHX",
+    "SADD",
+    "SETEX",
+    "PSETEX",
+    "SETNX",
+    "SETRANGE",
+    "SISMEMBER",
+    "SMISMEMBER",
+    "SMOVE",
+    "SPUBLISH",
+    "SREM",
+    "UNLINK",
+    "ZREM",
+];
+
+/// Commands with an option before their keys.
+const OPTION_FIRST: [&str; 4] = ["BITOP", "HELLO", "XREAD", "XREADGROUP"];
 
 /// Commands whose words are patterns.
 const PATTERNS: [&str; 3] = ["KEYS", "PSUBSCRIBE", "PUNSUBSCRIBE"];
@@ -126,7 +196,22 @@ const OPTIONS: [&str; 101] = [
 ];
 
 /// More of them: what a command's replies are to have.
-const WITH: [&str; 12] = [
+const WITH: [&str; 27] = [
+    "ACKED",
+    "DELREF",
+    "ENTRIESADDED",
+    "IDS",
+    "IFDEQ",
+    "IFDNE",
+    "IFEQ",
+    "IFNE",
+    "KEEPREF",
+    "MATCH",
+    "MAXDELETEDID",
+    "PREFIX",
+    "REDIRECT",
+    "SAMPLES",
+    "SKIP",
     "WITHCODE",
     "WITHCOORD",
     "WITHDIST",
@@ -146,10 +231,13 @@ const PERMUTED: usize = 128;
 
 /// Returns why a command is left out: what it says would say too much, or nothing any more.
 pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Option<&'static str> {
+    let is = |name: &&str| arguments.is_named(name);
+    if CHECKED.iter().any(|name| is(&name)) {
+        return Some("values with a checksum and vectors, which anonymising leaves out");
+    }
     if keep_scripts || arguments.is_empty() {
         return None;
     }
-    let is = |name: &&str| arguments.is_named(name);
     let has = |from: usize, word: &str| {
         (from..arguments.count()).any(|number| arguments.word(number).eq_ignore_ascii_case(word.as_bytes()))
     };
@@ -158,28 +246,68 @@ pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Optio
         return Some("commands of scripts, which anonymising leaves out");
     }
     if LANGUAGES.iter().any(|begin| name.starts_with(begin)) {
-        return Some("commands of modules with a language of their own, which anonymising leaves out");
+        return Some("commands of modules, which anonymising leaves out");
     }
     let scans = ["SCAN", "HSCAN", "SSCAN", "ZSCAN"].iter().any(|name| is(&name)) && has(1, "MATCH");
     let sorts = ["SORT", "SORT_RO"].iter().any(|name| is(&name)) && (has(2, "BY") || has(2, "GET"));
-    (scans || sorts || PATTERNS.iter().any(|name| is(&name)))
-        .then_some("commands with patterns, which anonymising leaves out")
+    let ranges = name.contains("BYLEX")
+        || name.contains("LEXCOUNT")
+        || (name.starts_with("ZRANGE") && has(2, "BYLEX"));
+    (scans || sorts || ranges || PATTERNS.iter().any(|name| is(&name)))
+        .then_some("commands with patterns or ranges of names, which anonymising leaves out")
 }
 
-/// A number, an id of a stream, a bound of a range, a type of `BITFIELD`: nothing that names anything.
-fn is_figure(word: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(word) else { return false };
-    let bare = text.strip_prefix(['(', '~', '=', '#']).unwrap_or(text);
+/// A number, or what stands for one.
+fn is_number(text: &str) -> bool {
+    let bare = text.strip_prefix('(').unwrap_or(text);
+    let infinite = ["inf", "+inf", "-inf"].contains(&bare);
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    let finite =
+        !bare.is_empty() && bare.len() <= 40 && bare.bytes().all(is_part) && bare.parse::<f64>().is_ok();
+    text.is_empty() || infinite || finite
+}
+
+/// An id of a stream, or what stands for one.
+fn is_stream_id(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let bare = text.strip_prefix('(').unwrap_or(text);
     let is_id =
         bare.split_once('-').is_some_and(|(time, number)| digits(time) && (digits(number) || number == "*"));
-    let is_type = bare.strip_prefix(['u', 'i']).is_some_and(|bits| digits(bits) && bits.len() <= 2);
-    let is_number = bare.len() <= 40 && bare.parse::<f64>().is_ok();
-    ["", "*", "$", ">", "+", "-", "~", "="].contains(&text) || is_id || is_type || is_number
+    is_id || ["*", "$", ">", "+", "-", "~", "="].contains(&text)
 }
 
-fn is_option(word: &[u8]) -> bool {
-    word.len() <= 16 && OPTIONS.iter().chain(&WITH).any(|option| word.eq_ignore_ascii_case(option.as_bytes()))
+/// A type or a place of `BITFIELD`.
+fn is_bits(text: &str) -> bool {
+    let digits =
+        |text: &str| !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.strip_prefix(['u', 'i', '#']).is_some_and(digits)
+}
+
+/// Returns whether word `number` of a command names nothing: a figure, or an option where one may stand.
+fn stays(arguments: &Arguments, number: usize, word: &[u8]) -> bool {
+    let is = |names: &[&str]| names.iter().any(|name| arguments.is_named(name));
+    let begins = |begin: &[u8]| {
+        arguments.word(0).get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin))
+    };
+    let Ok(text) = std::str::from_utf8(word) else { return false };
+    let is_figure =
+        is_number(text) || (begins(b"X") && is_stream_id(text)) || (begins(b"BITFIELD") && is_bits(text));
+    let may_be_option = match number {
+        _ if is(&DATA) => false,
+        1 => is(&OPTION_FIRST),
+        2 => !is(&["SET"]),
+        _ => true,
+    };
+    let is_option = |option: &&str| text.eq_ignore_ascii_case(option);
+    is_figure || (may_be_option && OPTIONS.iter().chain(&WITH).any(|option| is_option(option)))
+}
+
+/// Returns whether `--keep-scripts` keeps a command as it is.
+fn is_kept_whole(arguments: &Arguments) -> bool {
+    reason_against(arguments, false).is_some()
+        && !["EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"]
+            .iter()
+            .any(|name| arguments.is_named(name))
 }
 
 /// The words that stand for those of a command.
@@ -188,26 +316,27 @@ pub(super) fn change_words(
     permutation: &mut KeyedPermutation,
     keep_scripts: bool,
 ) -> Arguments {
+    if keep_scripts && is_kept_whole(arguments) {
+        return arguments.clone();
+    }
     let named = 1 + usize::from(CONTAINERS.iter().any(|name| arguments.is_named(name)));
-    let is_code = keep_scripts && CODE.iter().any(|name| arguments.is_named(name));
+    let is_code = CODE.iter().any(|name| arguments.is_named(name));
     let mut out = Arguments::default();
     for (number, word) in arguments.words().enumerate() {
+        let before = number.checked_sub(1).map_or(&b""[..], |before| arguments.word(before));
         if let Some(value) = arguments.long_value(number) {
             let hash = permutation.number_of(&value.hash.to_le_bytes());
             out.push_long(LongValue { hash, ..value });
-        } else if number < named || (is_code && number == 1) || is_figure(word) || is_option(word) {
+        } else if number < named || (is_code && number == 1) || stays(arguments, number, word) {
             out.push_word(word);
+        } else if before.eq_ignore_ascii_case(b"SETNAME") {
+            // The server takes no name with a space.
+            out.push_word(format!("name-{:016x}", permutation.number_of(word)).as_bytes());
         } else if word.len() > PERMUTED {
             let like = LongValue { hash: permutation.number_of(word), ..LongValue::of_bytes(word) };
             let mut made = Vec::new();
             put_long(like, &mut made);
             out.push_word(&made);
-        } else if let Some((bound @ (b'[' | b'('), rest)) = word.split_first()
-            && (arguments.is_named("ZRANGEBYLEX")
-                || arguments.is_named("ZREVRANGEBYLEX")
-                || arguments.is_named("ZLEXCOUNT"))
-        {
-            out.push_word(&[&[*bound][..], &permutation.permute(rest)].concat());
         } else {
             out.push_word(&permutation.permute(word));
         }
@@ -248,7 +377,17 @@ mod tests {
             }
         }
         assert_eq!(changed("GET user:1")[1], changed("DEL user:1")[1]);
-        assert_eq!(&changed("ZRANGEBYLEX names [al (b")[2][..1], "[");
+        // What looks like an option or an id is none where data stand.
+        for line in
+            ["HSET time group yes", "GET id", "SET limit nx", "SADD phones 0171-5551234", "HSET u i7 u12"]
+        {
+            let words: Vec<&str> = line.split(' ').collect();
+            for (word, made) in words.iter().zip(changed(line)).skip(1) {
+                assert_ne!(*word, made, "{line}");
+            }
+        }
+        assert!(changed("CLIENT SETNAME worker")[2].starts_with("name-"));
+        assert!(changed("HELLO 3 SETNAME worker")[3].starts_with("name-") && changed("HELLO 3")[1] == "3");
     }
 
     #[test]

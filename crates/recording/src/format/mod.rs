@@ -63,6 +63,11 @@ pub enum RecordingError {
     /// A recording of this protocol cannot be learned from.
     #[error("it is a recording of {0}: expected one of redis to learn from")]
     NotLearned(&'static str),
+    /// Words of such a recording cannot be replaced.
+    #[error(
+        "only traffic of Redis can be anonymised: not MongoDB's, and no snapshot, whose values carry checksums"
+    )]
+    NotAnonymised,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{
 use crate::anonymise::Anonymiser;
 use crate::credentials::{CREDENTIALS, Credentials, of_command};
 use crate::entry::{Entry, RecordedReply};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -36,9 +37,12 @@ pub struct RecordingWriter<W: Write> {
     compressor: Compressor<'static>,
     totals: RecordingTotals,
     protocol: RecordedProtocol,
+    is_data_set: bool,
     /// Names of commands are counted under the number of their place here, not under a new text each.
     name: String,
     anonymiser: Option<Anonymiser>,
+    /// Connections in a transaction, where words are changed: whether a command of it is left out.
+    transactions: HashMap<u32, bool>,
 }
 
 impl RecordingWriter<BufWriter<File>> {
@@ -73,15 +77,23 @@ impl<W: Write> RecordingWriter<W> {
             compressor,
             totals: RecordingTotals::default(),
             protocol: header.protocol,
+            is_data_set: header.is_data_set(),
             name: String::new(),
             anonymiser: None,
+            transactions: HashMap::new(),
         })
     }
 
     /// Puts other words in place of those of the commands that follow.
-    pub fn anonymise_with(mut self, anonymiser: Anonymiser) -> Self {
+    ///
+    /// # Errors
+    /// The recording is one of another protocol than Redis', or a data set.
+    pub fn anonymise_with(mut self, anonymiser: Anonymiser) -> Result<Self, RecordingError> {
+        if self.protocol != RecordedProtocol::Redis || self.is_data_set {
+            return Err(RecordingError::NotAnonymised);
+        }
         self.anonymiser = Some(anonymiser);
-        self
+        Ok(self)
     }
 
     /// Appends a command, and returns its number: commands come in the order of their times. Credentials are taken out of it;
@@ -108,11 +120,22 @@ impl<W: Write> RecordingWriter<W> {
         let entry = match &mut self.anonymiser {
             None => entry,
             Some(anonymiser) => {
-                let (arguments, reason) = anonymiser.change_command(self.protocol, &entry.arguments);
-                reason.iter().for_each(|reason| self.leave_out(reason, 1));
-                let Some(arguments) = arguments else { return Ok(None) };
-                // What stands for a command that is left out has no reply of then.
-                let reply = entry.reply.clone().filter(|_| reason.is_none());
+                let in_transaction = self.transactions.get_mut(&entry.connection);
+                let arguments = match anonymiser.change_command(&entry.arguments) {
+                    Ok(arguments) => arguments,
+                    Err(reason) => {
+                        in_transaction.into_iter().for_each(|has_holes| *has_holes = true);
+                        self.leave_out(reason, 1);
+                        return Ok(None);
+                    }
+                };
+                let mut reply = entry.reply.clone();
+                if arguments.is_named("MULTI") {
+                    self.transactions.insert(entry.connection, false);
+                } else if arguments.is_named("EXEC") || arguments.is_named("DISCARD") {
+                    // Its reply has an element for what is left out, too.
+                    reply = reply.filter(|_| self.transactions.remove(&entry.connection) != Some(true));
+                }
                 anonymous = Entry { arguments, reply, ..*entry };
                 &anonymous
             }

@@ -9,6 +9,8 @@ enum TimePlace {
     At(usize, i128),
     /// Behind `EXAT` or `PXAT`, from this word on.
     Behind(usize),
+    /// The same behind as many pairs as this word says.
+    BehindPairs(usize),
     /// At this word, milliseconds, if the command says `ABSTTL`.
     IfAbsolute(usize),
 }
@@ -17,7 +19,7 @@ const SECOND_NS: i128 = 1_000_000_000;
 const MILLISECOND_NS: i128 = 1_000_000;
 
 /// Commands with absolute times.
-const COMMANDS: [(&str, TimePlace); 9] = [
+const COMMANDS: [(&str, TimePlace); 10] = [
     ("EXPIREAT", TimePlace::At(2, SECOND_NS)),
     ("PEXPIREAT", TimePlace::At(2, MILLISECOND_NS)),
     ("HEXPIREAT", TimePlace::At(2, SECOND_NS)),
@@ -26,6 +28,7 @@ const COMMANDS: [(&str, TimePlace); 9] = [
     ("GETEX", TimePlace::Behind(2)),
     ("HGETEX", TimePlace::Behind(2)),
     ("HSETEX", TimePlace::Behind(2)),
+    ("MSETEX", TimePlace::BehindPairs(1)),
     ("RESTORE", TimePlace::IfAbsolute(2)),
 ];
 
@@ -39,7 +42,15 @@ fn find_time(arguments: &Arguments) -> Option<(usize, i128)> {
     let place = COMMANDS.iter().find(|(name, _)| arguments.is_named(name))?.1;
     let is = |number: usize, word: &str| arguments.word(number).eq_ignore_ascii_case(word.as_bytes());
     let count = arguments.count();
+    let place = match place {
+        TimePlace::BehindPairs(number) if number < count => {
+            let pairs: usize = std::str::from_utf8(arguments.word(number)).ok()?.parse().ok()?;
+            TimePlace::Behind(pairs.checked_mul(2)?.checked_add(number + 1)?)
+        }
+        place => place,
+    };
     match place {
+        TimePlace::BehindPairs(_) => None,
         TimePlace::At(number, unit) => (number < count).then_some((number, unit)),
         TimePlace::Behind(from) => {
             // What stands behind FIELDS are names and values.
@@ -97,6 +108,7 @@ mod tests {
             ("SET k EXAT nx exat 1700000000", "SET k EXAT nx exat 1700000060"),
             ("GETEX k PXAT 1700000000000", "GETEX k PXAT 1700000060000"),
             ("HSETEX k FNX EXAT 1700000000 FIELDS 1 PXAT 5", "HSETEX k FNX EXAT 1700000060 FIELDS 1 PXAT 5"),
+            ("MSETEX 1 EXAT 5 EXAT 1700000000", "MSETEX 1 EXAT 5 EXAT 1700000060"),
             ("RESTORE k 1700000000000 v ABSTTL", "RESTORE k 1700000060000 v ABSTTL"),
         ] {
             assert_eq!(moved(then).as_deref(), Some(now));

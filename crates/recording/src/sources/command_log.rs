@@ -102,15 +102,16 @@ fn read_words(at_ns: u64, rest: &str) -> Option<LogLine> {
     let numbers: Option<Vec<i64>> = words.map(|word| word.parse().ok()).collect();
     let (ttl, value_length) = match numbers?.as_slice() {
         [] => (0, 0),
-        // Flags, time to live and length.
-        [_, ttl, length] => (*ttl, *length),
+        // Flags, time to live and length; of `cas` a number, too.
+        [_, ttl, length] | [_, ttl, length, _] => (*ttl, *length),
         _ => return None,
     };
     Some(LogLine {
         at_ns,
         operation,
         key,
-        ttl_s: u64::try_from(ttl).unwrap_or(0),
+        // Less than nothing has expired at once.
+        ttl_s: u64::try_from(ttl).unwrap_or(1),
         value_length: u64::try_from(value_length).ok()?,
         status: status.parse().ok()?,
         size: size.trim_end().parse().ok()?,
@@ -123,8 +124,8 @@ impl LogLine {
         let (kind, size) = match (self.operation.as_str(), self.status) {
             ("get" | "gets", 0 | 8) => (ReplyKind::Nil, 0),
             ("get" | "gets", 4) => (ReplyKind::Text, self.size),
-            (_, 5) => (ReplyKind::Status, 0),
-            (_, 9) => (ReplyKind::Nil, 0),
+            ("set" | "add" | "replace" | "cas", 5) => (ReplyKind::Status, 0),
+            ("add" | "replace" | "cas", 9) => (ReplyKind::Nil, 0),
             ("delete", 7 | 8) => (ReplyKind::Integer, 0),
             _ => return None,
         };

@@ -21,6 +21,9 @@ const MEMCACHED: u8 = 2;
 /// Bytes of a record before the lengths of its words.
 const HEAD_BYTES: usize = 24;
 
+/// Bytes of a command's words that are kept.
+const COMMAND_BYTES: usize = 64 << 20;
+
 /// Most words of a command.
 const WORDS: u32 = 1 << 20;
 
@@ -54,6 +57,8 @@ fn read_head(bytes: &[u8]) -> Option<RecordHead> {
 /// Returns whether a file begins as such a log does.
 pub fn is_traffic_log(head: &[u8]) -> bool {
     match head {
+        // A thread that had nothing to do has a file without records.
+        [2] | [3, 1..=4] => true,
         [2, rest @ ..] | [3, 1..=4, rest @ ..] => read_head(rest).is_some(),
         _ => false,
     }
@@ -122,7 +127,8 @@ impl<'a> LogFile<'a> {
                 self.cut_off = true;
                 return Ok(());
             }
-            arguments.push_limited(&word, self.limit);
+            let is_room = arguments.kept_bytes() + word.len() <= COMMAND_BYTES;
+            arguments.push_limited(&word, if is_room { self.limit } else { 0 });
         }
         self.next = Some((head, arguments));
         Ok(())
