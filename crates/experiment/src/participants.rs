@@ -1,7 +1,7 @@
 //! Hosts that take part in a run: those of workers and those of servers, each once, by the kernel that runs there.
 
 use crate::provisioned_target::{OwnedResources, ProvisionedTarget};
-use crate::watching::numbered;
+use crate::watching::{host_tellers, numbered};
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_hosts::protocol::worker::{Stage, WorkerHost};
@@ -113,9 +113,20 @@ impl Participants<'_> {
                 .iter()
                 .all(|uri| registry::parse(uri).is_ok_and(|target| !target.is_elsewhere()));
         let role = if with { HostRole::Both } else { HostRole::Client };
+        // One pod of a node tells of its host, and that may be one that only loads.
+        let tellers = match self.target.is_in_pods() {
+            true => host_tellers(self.agents().map(|agent| (agent.name(), boot_id_of(&agent.environment)))),
+            false => BTreeMap::new(),
+        };
         let workers = self.pool.on_hosts(Stage::Measure).into_iter();
         let named = workers.map(|(at, host, seen, load)| match host {
-            Some(name) => self.client(at, (&name, nodes.get(&name)), role, (seen, load)),
+            Some(name) => {
+                let mut client = self.client(at, (&name, nodes.get(&name)), role, (seen, load));
+                if let Some(teller) = tellers.get(&client.boot_id) {
+                    client.plan.agent = Some((*teller).to_owned());
+                }
+                client
+            }
             None => {
                 let mut plan = HostPlan::local_host(self.environment, role);
                 plan.workers = vec![at];
@@ -222,6 +233,13 @@ mod tests {
         // Of a node without workers only the name is known; two of which nothing is known are two.
         let nodes = vec![named("n1", "a", Client), server_node("n1", &[]), server_node("n2", &[])];
         assert_eq!(roles(nodes), [("n1".into(), Both), ("n2".into(), Server)]);
+    }
+
+    #[test]
+    fn the_first_agent_of_a_kernel_tells_of_its_host() {
+        let agents = [("load-1", "a"), ("worker-1", "a"), ("worker-2", "b"), ("worker-3", "")];
+        let tellers = host_tellers(agents.iter().map(|(name, kernel)| (*name, (*kernel).to_owned())));
+        assert_eq!(tellers, BTreeMap::from([("a".to_owned(), "load-1"), ("b".to_owned(), "worker-2")]));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use dyno_session::load_generator::LoadGenerator;
 use dyno_session::session::RunSession;
 use dyno_session::watch::sources::{DeclaredProcess, server_process, watch_all};
 use dyno_session::watch::{MonitorWatch, WatchPlan};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -157,11 +157,13 @@ fn elsewhere(
             servers.get(at).into_iter().flat_map(|server| server.processes.iter().map(|(_, pid)| *pid));
         of_run.extend(pool.pids_on(agent.name()).into_iter().chain(servers).map(|pid| (kernel(agent), pid)));
     }
-    let (mut all, mut kernels) = (Vec::new(), BTreeSet::new());
+    let tellers = host_tellers(agents.clone().map(|agent| (agent.name(), kernel(agent))));
+    let mut all = Vec::new();
     for (at, agent) in agents.enumerate() {
         let name = agent.name();
-        // Pods of a node see the same host: the first one tells of it, and a thousand do not repeat that each second.
-        let host = !target.is_in_pods() || kernel(agent).is_empty() || kernels.insert(kernel(agent));
+        // Pods of a node see the same CPU, memory and disks: the first one tells of them, and a thousand do not repeat that each
+        // second. The network's figures are those of that pod's own network namespace.
+        let host = !target.is_in_pods() || tellers.get(&kernel(agent)).is_none_or(|teller| *teller == name);
         let same = of_run.iter().filter(|(own, _)| !target.is_in_pods() && *own == kernel(agent));
         let beside: Vec<u32> = same.map(|(_, pid)| *pid).collect();
         if let Some(directory) = directory {
@@ -199,6 +201,16 @@ fn elsewhere(
         }
         Ok(())
     })
+}
+
+/// The agent that tells of the host of each kernel: the first one there of `agents`, which are names and kernels. Those whose
+/// kernel is not known are left out.
+pub(super) fn host_tellers<'a>(agents: impl Iterator<Item = (&'a str, String)>) -> BTreeMap<String, &'a str> {
+    let mut tellers = BTreeMap::new();
+    for (name, kernel) in agents.filter(|(_, kernel)| !kernel.is_empty()) {
+        tellers.entry(kernel).or_insert(name);
+    }
+    tellers
 }
 
 /// `NAME` for one process, `NAME-1` and so on for several.

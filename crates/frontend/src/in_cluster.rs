@@ -342,6 +342,8 @@ pub fn resume(controller: &ClusterController, args: &ResumeArgs) -> Result<Exit,
     let name = &controller.name;
     match controller.state().map_err(refused)? {
         ControllerState::Ended(_) => {}
+        // One that was to go on has lost its old Job, and the new one could not be made.
+        ControllerState::Gone if controller.has_text().map_err(refused)? => {}
         ControllerState::Gone => {
             return Err(Failure::unreachable(format!("{name} is not in the cluster any more")));
         }

@@ -45,6 +45,8 @@ pub struct Tail {
     pub rows: Vec<LiveSecond>,
     /// The server's share of that operation's p50 and p99 in the last interval, microseconds, where it is known.
     pub server_us: Option<[f64; 2]>,
+    /// Begin and end of that interval, on the axis of the rows: the last row may be of another one.
+    pub server_span: Option<(f64, f64)>,
     /// Failures of the last interval by outcome, the most first.
     pub errors: Vec<(String, u64)>,
     /// Phases: begin, end if it has ended, name.
@@ -165,7 +167,11 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), FollowError>
     };
     rows(&text, metric, &axis, tail);
     let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
-    tail.server_us = latest_server_share(path, scale, &tail.phase, &tail.metric);
+    let share = latest_server_share(path, scale, &tail.phase, &tail.metric);
+    if let Some(((start_s, share), axis)) = share.zip(axis(&tail.phase)) {
+        let begin = axis.epoch + start_s;
+        (tail.server_us, tail.server_span) = (Some(share), Some((begin, begin + axis.step)));
+    }
     Ok(())
 }
 

@@ -8,10 +8,10 @@ use std::path::Path;
 /// Bytes at the end of `latency.hlog` in which the last interval is looked for.
 const TAIL: u64 = 1 << 20;
 
-/// p50 and p99 of the server's share of an operation's response times in the last interval that was recorded of a phase,
-/// microseconds; `None` where it is not known, or where too few samples support p99. In the closed loop the server's share is the
-/// service time.
-pub fn latest_server_share(dir: &Path, scale: Scale, phase: &str, metric: &str) -> Option<[f64; 2]> {
+/// Of the last interval that was recorded of a phase with an operation: its begin, in seconds from the phase's epoch, and p50 and
+/// p99 of the server's share of that operation's response times, microseconds; `None` where it is not known, or where too few
+/// samples support p99. In the closed loop the server's share is the service time.
+pub fn latest_server_share(dir: &Path, scale: Scale, phase: &str, metric: &str) -> Option<(f64, [f64; 2])> {
     let mut file = files::open(&dir.join("latency.hlog")).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
@@ -25,8 +25,10 @@ pub fn latest_server_share(dir: &Path, scale: Scale, phase: &str, metric: &str) 
         // A closed loop in which the client's delays are known has these.
         last("client.lag.turnaround").and_then(|_| last(&format!("{metric}.ok.service")))
     })?;
+    let start_s: f64 = share.split(',').nth(1)?.parse().ok()?;
     let (_, counts) = hlog::read(&format!("{share}\n"), scale).ok()?.pop_first()?;
-    is_supported(counts.count(), 99.0).then(|| [50.0, 99.0].map(|p| counts.percentile_ns(p) as f64 / 1e3))
+    is_supported(counts.count(), 99.0)
+        .then(|| (start_s, [50.0, 99.0].map(|p| counts.percentile_ns(p) as f64 / 1e3)))
 }
 
 #[cfg(test)]
@@ -62,14 +64,16 @@ mod tests {
             let text =
                 lines(0.0, 1, is_open) + &lines(1.0, 3, is_open) + "Tag=measure.READ.ok.server,2.0,1.0";
             std::fs::write(&path, &text).unwrap();
-            let [p50, p99] = share("measure").unwrap();
+            let (start_s, [p50, p99]) = share("measure").unwrap();
+            assert!((start_s - 1.0).abs() < 1e-9, "{start_s}");
             // 3 times 1,000 and 1,980 us, within a bucket.
             assert!((p50 - 3_000.0).abs() < 6.0 && (p99 - 5_940.0).abs() < 12.0, "{p50} {p99}");
             assert_eq!(share("load"), None);
             // A long log is read from its end.
             let long = lines(0.0, 1, is_open).repeat((TAIL as usize / text.len() + 1) * 4);
             std::fs::write(&path, long + &lines(9.0, 2, is_open)).unwrap();
-            assert!((share("measure").unwrap()[0] - 2_000.0).abs() < 4.0);
+            let (start_s, [p50, _]) = share("measure").unwrap();
+            assert!((start_s - 9.0).abs() < 1e-9 && (p50 - 2_000.0).abs() < 4.0, "{start_s} {p50}");
         }
         // A closed loop whose client was not measured says nothing of its share.
         let unknown = lines(0.0, 1, false).replace("client.lag.turnaround", "client.lag.receive");

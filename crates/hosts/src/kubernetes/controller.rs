@@ -119,6 +119,11 @@ impl ClusterController {
         format!("dyno.run={}", self.name)
     }
 
+    /// Selector of its Job and the pods of that, without those that read the volume.
+    fn conducting(&self) -> String {
+        format!("{},app.kubernetes.io/component=controller", self.selector())
+    }
+
     /// Where the pods of the controller go, and what they get.
     fn pods(&self) -> Pods {
         let asked = &self.kubernetes.controller;
@@ -248,7 +253,8 @@ impl ClusterController {
         let words =
             ["delete", "job", "--ignore-not-found", "--cascade=foreground", "--wait=false", "--", name];
         kubectl.run(&words, None)?;
-        removed(&kubectl, &self.selector(), REMOVAL)?;
+        // A reader that `dyno fetch` has started stays as long as it is wanted.
+        removed(&kubectl, &self.conducting(), REMOVAL)?;
         self.start_objects(&[self.job(again)], control, say)
     }
 
@@ -312,9 +318,18 @@ impl ClusterController {
         let kubectl = self.kubectl();
         let text = kubectl.run(&["get", "job", &self.name, "--ignore-not-found", "-o", "json"], None)?;
         let Ok(job) = serde_json::from_str::<Value>(&text) else { return Ok(ControllerState::Gone) };
-        let selector = format!("{},app.kubernetes.io/component=controller", self.selector());
-        let found = kubectl.run_json(&["get", "pods", "-l", &selector, "-o", "json"])?;
+        let found = kubectl.run_json(&["get", "pods", "-l", &self.conducting(), "-o", "json"])?;
         Ok(state_of(&job, found["items"].as_array().map_or(&[][..], Vec::as_slice)))
+    }
+
+    /// Returns whether the experiment's text is in the cluster still, so that another pod can go on with it.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or refuses to.
+    pub fn has_text(&self) -> Result<bool, KubectlError> {
+        let name = self.name.as_str();
+        let found = self.kubectl().run(&["get", "secret", name, "--ignore-not-found", "-o", "name"], None)?;
+        Ok(!found.trim().is_empty())
     }
 
     /// The pods in which it has run, the first one first.
@@ -322,8 +337,7 @@ impl ClusterController {
     /// # Errors
     /// The cluster does not answer, or refuses to.
     pub fn pod_names(&self) -> Result<Vec<String>, KubectlError> {
-        let selector = format!("{},app.kubernetes.io/component=controller", self.selector());
-        let found = self.kubectl().run_json(&["get", "pods", "-l", &selector, "-o", "json"])?;
+        let found = self.kubectl().run_json(&["get", "pods", "-l", &self.conducting(), "-o", "json"])?;
         let mut pods = found["items"].as_array().cloned().unwrap_or_default();
         pods.sort_by_key(begun);
         let name = |pod: &Value| pod["metadata"]["name"].as_str().map(str::to_owned);

@@ -3,6 +3,7 @@
 use crate::kubernetes::in_pod::{OWNER, account_namespace};
 use crate::kubernetes::kubectl::Kubectl;
 use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_types::secret::conceal;
 use serde_json::{Value, json};
 
 /// Longest message of an event, bytes: the API server refuses longer ones.
@@ -32,7 +33,8 @@ pub fn put_on_own_job(asked: &Kubernetes, event: JobEvent<'_>) {
 }
 
 fn object_of(event: JobEvent<'_>, (namespace, name, uid): (&str, &str, &str), now: &str) -> Value {
-    let mut message = event.message.to_owned();
+    // Masked before it is cut: half a password is not known as one.
+    let mut message = conceal(event.message).into_owned();
     let end = (0..=MESSAGE_BYTES.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
     message.truncate(end.unwrap_or(0));
     json!({
@@ -61,6 +63,12 @@ mod tests {
         assert_eq!((&made["type"], &made["involvedObject"]["uid"]), (&json!("Warning"), &json!("7")));
         assert_eq!(made["metadata"]["namespace"], made["involvedObject"]["namespace"]);
         assert_eq!(made["message"].as_str().unwrap().len(), MESSAGE_BYTES);
+        // A password that the cut would go through is not there in part.
+        dyno_types::secret::remember("hush-of-events-4711");
+        let long = format!("{}hush-of-events-4711", "a".repeat(MESSAGE_BYTES - 10));
+        let secret = JobEvent { message: &long, ..event };
+        let made = object_of(secret, ("bench", "dyno-1", "7"), "2026-01-02T03:04:05Z");
+        assert!(!made["message"].as_str().unwrap().contains("hush"), "{made}");
         // Outside of a pod nothing is asked: there is no such program.
         let asked = Kubernetes { kubectl: Some("/nowhere".into()), ..Kubernetes::default() };
         put_on_own_job(&asked, event);

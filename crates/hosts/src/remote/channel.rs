@@ -78,18 +78,23 @@ impl Running {
         }
     }
 
+    /// Ends it at once, and does not wait until it has; `end_status` says when.
+    pub fn kill(&mut self) {
+        match self {
+            // It may have ended by itself.
+            Running::Process(child) => drop(child.kill()),
+            Running::Carried(program) => program.abort(),
+        }
+    }
+
     /// Waits until it has ended, at most until `end`; then it is ended.
     pub fn end(&mut self, end: Instant) {
         while self.end_status().is_none() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }
-        match self {
-            Running::Process(child) => {
-                // It may have ended by itself.
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            Running::Carried(program) => program.abort(),
+        self.kill();
+        if let Running::Process(child) = self {
+            let _ = child.wait();
         }
     }
 }

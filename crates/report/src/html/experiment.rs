@@ -10,7 +10,7 @@ use crate::html::document::{
 use crate::html::facts::{Fact, facts, read_head, read_summary, render_facts};
 use crate::html::gathered::{CellRuns, Gathered, GatheredRun, gather_runs};
 use crate::html::overlay::render_overlay;
-use crate::html::plot::{Across, Dot, Plot, category_plot};
+use crate::html::plot::{Across, Dot, Plot, category_plot, stand_apart};
 use crate::html::points::{PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::rates;
 use crate::html::sections::render_faults;
@@ -536,8 +536,9 @@ fn multiples(all: &Gathered<'_>) -> Markup {
                 (across.map_or("cell", |at| all.factor_names()[at]).to_owned(), labels)
             }
         };
-        // Levels that are numbers stand at their distances.
+        // Levels that are numbers stand at their distances, unless those would lay them over each other.
         let values: Option<Vec<f64>> = labels.iter().map(|label| level_number(label)).collect();
+        let values = values.filter(|values| stand_apart(values));
         let place = |number: usize, row: &CellRuns| -> Option<f64> {
             let number = match across.filter(|_| !searched) {
                 Some(at) => labels.iter().position(|level| *level == row.figures.levels[at].1)?,

@@ -35,9 +35,10 @@ const show = told => {
   put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
   put("p50", last < 0 ? "-" : time(lines[2][last]));
   put("p99", last < 0 ? "-" : time(lines[3][last]));
-  /* The shares are those of the last interval: what the server took, and what the client added. */
+  /* The shares are those of the last interval: what the server took, and what the client added; another's are not shown. */
+  const span = told.server_span, same = span && t[last] >= span[0] && t[last] <= span[1];
   [["metric", lines[2], 0], ["metric99", lines[3], 1]].forEach(([id, line, at]) => {
-    const server = told.server_us && told.server_us[at], all = line[last];
+    const server = same && told.server_us[at], all = line[last];
     const shares = server && all ? `; server ${time(server)}, client ${time(Math.max(0, all - server))}` : "";
     if (metric) put(id, metric + shares);
   });

@@ -72,6 +72,10 @@ const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 44.0;
 const TOP: f64 = 10.0;
 const RIGHT: f64 = 12.0;
+/// Room beside the first and the last level, as a share of what lies between them.
+const END_ROOM: f64 = 0.06;
+/// Least share of the axis between two levels: the room of a short label.
+const LABEL_ROOM: f64 = 0.08;
 const DASH: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
 
 impl Plot {
@@ -89,10 +93,7 @@ impl Plot {
                 .iter()
                 .map(|level| level.0),
             );
-        let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
-        let low = if low.is_finite() { low } else { 0.0 };
-        let doublings = low > 0.0 && high / low >= 8.0;
-        if doublings { (low.log2(), high.log2(), true) } else { (0.0, high.max(1e-9), false) }
+        range(all)
     }
 
     fn place(&self) -> impl Fn(f64) -> f64 {
@@ -103,7 +104,7 @@ impl Plot {
             // Points keep off the ends, where their intervals would be cut.
             Across::Levels(_) => {
                 let (low, high, doublings) = self.numbers();
-                let room = (high - low) * 0.06;
+                let room = (high - low) * END_ROOM;
                 (low - room, high + room, doublings)
             }
         };
@@ -240,6 +241,23 @@ impl Plot {
     }
 }
 
+/// Begin and end of an axis of numbers, and whether it is in doublings: then they are binary logarithms.
+fn range(all: impl Iterator<Item = f64>) -> (f64, f64, bool) {
+    let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(x), b.max(x)));
+    let low = if low.is_finite() { low } else { 0.0 };
+    let doublings = low > 0.0 && high / low >= 8.0;
+    if doublings { (low.log2(), high.log2(), true) } else { (0.0, high.max(1e-9), false) }
+}
+
+/// Returns whether each of these levels has room for a label between its neighbours, where they stand at their distances.
+pub fn stand_apart(levels: &[f64]) -> bool {
+    let (low, high, doublings) = range(levels.iter().copied());
+    let mut places: Vec<f64> = levels.iter().map(|x| if doublings { x.log2() } else { *x }).collect();
+    places.sort_by(f64::total_cmp);
+    let room = (high - low) * (1.0 + 2.0 * END_ROOM) * LABEL_ROOM;
+    places.windows(2).all(|pair| pair[1] - pair[0] >= room)
+}
+
 /// Labels that have room beside the one before.
 fn thin(labels: impl Iterator<Item = (f64, String)>) -> Vec<(f64, String)> {
     let mut free = 0.0;
@@ -306,6 +324,16 @@ mod tests {
         let words = Across::Levels(vec![(1.0, "one".into()), (1.01, "hidden".into()), (2.0, "two".into())]);
         let drawn = plot(words, false).render_figure().into_string();
         assert!(drawn.contains(">one<") && drawn.contains(">two<") && !drawn.contains(">hidden<"), "{drawn}");
+    }
+
+    #[test]
+    fn levels_that_would_stand_on_each_other_do_not_stand_apart() {
+        for apart in [&[4.0][..], &[1.0, 4.0, 16.0], &[16.0, 1.0, 2.0, 4.0, 8.0], &[0.0, 50.0, 100.0]] {
+            assert!(stand_apart(apart), "{apart:?}");
+        }
+        for close in [&[1.0, 1.01, 2.0][..], &[0.0, 1.0, 1_000.0], &[5.0, 5.0], &[1_000.0, 1_001.0]] {
+            assert!(!stand_apart(close), "{close:?}");
+        }
     }
 
     #[test]

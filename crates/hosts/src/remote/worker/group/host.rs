@@ -188,8 +188,8 @@ impl Group {
                     }
                     Ok(Packed::Message(ToGroup::Kill { worker })) => {
                         if let Some(member) = self.members.get(worker as usize) {
-                            // It may have ended by itself.
-                            held(&member.running).end(Instant::now());
+                            // Not waited for: this thread takes frames to all other workers.
+                            held(&member.running).kill();
                         }
                     }
                     _ => break,
@@ -226,7 +226,8 @@ impl Group {
         let status = match error {
             FrameError::Malformed(_) => {
                 // Nothing that it says can be understood any more; it may have ended by itself.
-                held(&self.members[worker].running).end(Instant::now());
+                held(&self.members[worker].running).kill();
+                self.reap(worker);
                 error.to_string()
             }
             FrameError::Closed | FrameError::Pipe(_) => self.reap(worker),
@@ -276,17 +277,17 @@ impl Group {
     /// How a worker that says no more has ended; it is ended if it has not.
     fn reap(&self, worker: usize) -> String {
         let running = &self.members[worker].running;
-        let end = Instant::now() + END;
+        let (mut end, mut killed) = (Instant::now() + END, false);
         loop {
             // Not waited for under the lock: it may have to be killed.
             let status = held(running).end_status();
             match status {
                 Some(status) => return status,
                 None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                None if killed => return "it does not end".into(),
                 None => {
-                    let mut running = held(running);
-                    running.end(Instant::now());
-                    return running.end_status().unwrap_or_else(|| "it does not end".into());
+                    held(running).kill();
+                    (end, killed) = (Instant::now() + END, true);
                 }
             }
         }
