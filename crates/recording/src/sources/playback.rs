@@ -6,8 +6,8 @@
 //! {rawop: {header: {...}, body: BinData(a message, its header included)}, seen: {sec, nsec}, seenconnectionnum: 7, ...}
 //! ```
 //!
-//! Seconds count from the year 1. mongoreplay names both ends of a message (`srcendpoint`, `dstendpoint`). Where they are not told,
-//! a message that answers another is known by that one's number in its header: a reply to number 0 looks like a request there.
+//! Seconds count from the year 1. mongoreplay names both ends of a message (`srcendpoint`, `dstendpoint`). Where they are not
+//! told, a message that answers another is known by that one's number in its header: a reply to number 0 looks like a request.
 
 use super::bson_file::{NextDocument, read_document};
 use super::{NewRecording, SourceError};
