@@ -231,8 +231,8 @@ const PERMUTED: usize = 128;
 
 /// Returns why a command is left out: what it says would say too much, or nothing any more.
 pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Option<&'static str> {
-    let is = |name: &&str| arguments.is_named(name);
-    if CHECKED.iter().any(|name| is(name)) {
+    let is = |names: &[&str]| names.iter().any(|name| arguments.is_named(name));
+    if is(&CHECKED) {
         return Some("values with a checksum and vectors, which anonymising leaves out");
     }
     if keep_scripts || arguments.is_empty() {
@@ -242,18 +242,18 @@ pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Optio
         (from..arguments.count()).any(|number| arguments.word(number).eq_ignore_ascii_case(word.as_bytes()))
     };
     let name = arguments.command_name();
-    if CODE.iter().any(|name| is(name)) {
+    if is(&CODE) {
         return Some("commands of scripts, which anonymising leaves out");
     }
     if LANGUAGES.iter().any(|begin| name.starts_with(begin)) {
         return Some("commands of modules, which anonymising leaves out");
     }
-    let scans = ["SCAN", "HSCAN", "SSCAN", "ZSCAN"].iter().any(|name| is(name)) && has(1, "MATCH");
-    let sorts = ["SORT", "SORT_RO"].iter().any(|name| is(name)) && (has(2, "BY") || has(2, "GET"));
+    let scans = is(&["SCAN", "HSCAN", "SSCAN", "ZSCAN"]) && has(1, "MATCH");
+    let sorts = is(&["SORT", "SORT_RO"]) && (has(2, "BY") || has(2, "GET"));
     let ranges = name.contains("BYLEX")
         || name.contains("LEXCOUNT")
         || (name.starts_with("ZRANGE") && has(2, "BYLEX"));
-    (scans || sorts || ranges || PATTERNS.iter().any(|name| is(name)))
+    (scans || sorts || ranges || is(&PATTERNS))
         .then_some("commands with patterns or ranges of names, which anonymising leaves out")
 }
 
