@@ -246,7 +246,7 @@ fn commands_are_due_at_a_rate_in_place_of_their_times() {
     }
     let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "600", "--speed", "2"]);
     assert_exit(&refused, &[2]);
-    let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "ramp:1:2:1s"]);
+    let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "ramp:1-2:1s"]);
     assert_exit(&refused, &[2]);
     assert!(stderr(&refused).contains("constant rate"), "{}", stderr(&refused));
 }
