@@ -328,7 +328,8 @@ impl ClusterController {
     /// The cluster does not answer, or refuses to.
     pub fn has_text(&self) -> Result<bool, KubectlError> {
         let name = self.name.as_str();
-        let found = self.kubectl().run(&["get", "secret", name, "--ignore-not-found", "-o", "name"], None)?;
+        let found =
+            self.kubectl().run(&["get", "secret", "--ignore-not-found", "-o", "name", "--", name], None)?;
         Ok(!found.trim().is_empty())
     }
 
