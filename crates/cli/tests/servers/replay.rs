@@ -244,6 +244,22 @@ fn commands_are_due_at_a_rate_in_place_of_their_times() {
         let (set, get) = (calls(&server)["SET"], calls(&server)["GET"]);
         assert!(set.abs_diff(get) <= 1 && set.abs_diff(sent / 3) <= 1, "{set} {get} {sent}");
     }
+    // Two workers have the connections between them, and each the times that its commands would have alone.
+    server.cli(&["FLUSHALL"]);
+    let file = format!(
+        "target: '{}'\nworkload: {{recording: {{file: t.dyno}}}}\nclient: {{workers: 2}}\n\
+         phases: {{load: {{when: never}}, measure: {{rate: 600, arrivals: constant}}}}\n",
+        server.uri()
+    );
+    std::fs::write(dyno.path("e.yaml"), file).unwrap();
+    dyno.run(&["run", "e.yaml", "--out", "workers"]);
+    let found = std::fs::read_dir(dyno.path("workers/runs")).unwrap().next().unwrap().unwrap().path();
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(found.join("summary.json")).unwrap()).unwrap();
+    let measured = phase(&summary, "measure");
+    let length = measured["seconds"].as_f64().unwrap();
+    assert_eq!(outcome(measured, "ok"), 901, "{measured}");
+    assert!((length - 901.0 / 600.0).abs() < 0.01, "{length}");
     let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "600", "--speed", "2"]);
     assert_exit(&refused, &[2]);
     let refused = dyno.run(&["replay", "t.dyno", &server.uri(), "--rate", "ramp:1-2:1s"]);

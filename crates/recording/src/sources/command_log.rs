@@ -10,6 +10,7 @@
 //! and no bytes of values.
 
 use super::cache_request::{CacheRequest, put_command};
+use super::clock::SourceClock;
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry, RecordedKind, RecordedReply};
 use crate::format::{
@@ -149,8 +150,8 @@ pub fn record_command_log<W: Write>(
     let limit = new.value_limit(RecordedProtocol::Redis);
     let mut recording: Option<RecordingWriter<W>> = None;
     let (mut line, mut arguments) = (Vec::new(), Arguments::default());
-    let (mut begins_ns, mut last_ns) = (0, 0);
-    let (mut unread, mut without, mut backward) = (0, 0, 0);
+    let mut clock = SourceClock::default();
+    let (mut unread, mut without) = (0, 0);
     loop {
         line.clear();
         if Read::take(&mut *input, LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
@@ -172,17 +173,13 @@ pub fn record_command_log<W: Write>(
             without += 1;
             continue;
         }
+        let (begins_ns, at_ns) = clock.take_time(found.at_ns);
         let writer = match &mut recording {
             Some(writer) => writer,
-            None => {
-                (begins_ns, last_ns) = (found.at_ns, found.at_ns);
-                recording.insert(new.begin(&header(begins_ns, limit))?)
-            }
+            None => recording.insert(new.begin(&header(begins_ns, limit))?),
         };
-        backward += u64::from(found.at_ns < last_ns);
-        last_ns = last_ns.max(found.at_ns);
         writer.push_entry(&Entry {
-            at_ns: last_ns - begins_ns,
+            at_ns,
             arguments: arguments.clone(),
             reply: found.reply(),
             // Lines of all connections: none is known to have waited for another.
@@ -193,7 +190,7 @@ pub fn record_command_log<W: Write>(
     let Some(mut writer) = recording else { return Err(SourceError::Nothing("lines of a command log")) };
     writer.leave_out("lines that are no commands", unread);
     writer.leave_out("requests that Redis has no command for", without);
-    writer.leave_out("times that went back (taken as the time before)", backward);
+    clock.note_backward(&mut writer);
     Ok(writer.finish()?)
 }
 

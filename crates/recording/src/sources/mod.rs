@@ -5,6 +5,7 @@ mod bson_file;
 mod cache_request;
 pub mod cache_trace;
 pub mod capture;
+mod clock;
 pub mod command_log;
 mod databases;
 pub mod dump;

@@ -8,6 +8,7 @@
 //! It has no replies. Commands that a script calls come behind the script's, with `lua` instead of an address: they are left
 //! out, since the script's command brings them back. Passwords the server leaves out itself.
 
+use super::clock::SourceClock;
 use super::databases::ConnectionDatabases;
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry};
@@ -66,8 +67,8 @@ pub fn record_monitor<W: Write>(
     let limit = new.value_limit(RecordedProtocol::Redis);
     let (mut line, mut arguments) = (Vec::new(), Arguments::default());
     let mut recording = None;
-    let (mut begins_ns, mut last_ns) = (0, 0);
-    let (mut unread, mut scripts, mut backward) = (0, 0, 0);
+    let mut clock = SourceClock::default();
+    let (mut unread, mut scripts) = (0, 0);
     let mut connections = ConnectionDatabases::default();
     loop {
         line.clear();
@@ -90,17 +91,11 @@ pub fn record_monitor<W: Write>(
             scripts += 1;
             continue;
         }
+        let (begins_ns, at_ns) = clock.take_time(found.at_ns);
         let writer = match &mut recording {
             Some(writer) => writer,
-            None => {
-                (begins_ns, last_ns) = (found.at_ns, found.at_ns);
-                recording.insert(new.begin(&header(begins_ns, limit))?)
-            }
+            None => recording.insert(new.begin(&header(begins_ns, limit))?),
         };
-        // The server's clock may be set back.
-        backward += u64::from(found.at_ns < last_ns);
-        last_ns = last_ns.max(found.at_ns);
-        let at_ns = last_ns - begins_ns;
         let connection = connections.enter(at_ns, found.client, found.database, &arguments, writer)?;
         let mut entry = Entry { at_ns, connection, ..Entry::default() };
         arguments.words().for_each(|word| entry.arguments.push_limited(word, limit));
@@ -109,7 +104,7 @@ pub fn record_monitor<W: Write>(
     let Some(mut writer) = recording else { return Err(SourceError::Nothing("lines of MONITOR")) };
     writer.leave_out("lines that are no commands", unread);
     writer.leave_out("commands that scripts have called", scripts);
-    writer.leave_out("times that went back (taken as the time before)", backward);
+    clock.note_backward(&mut writer);
     Ok(writer.finish()?)
 }
 

@@ -10,6 +10,7 @@
 //! told, a message that answers another is known by that one's number in its header: a reply to number 0 looks like a request.
 
 use super::bson_file::{NextDocument, read_document};
+use super::clock::SourceClock;
 use super::{NewRecording, SourceError};
 use crate::exchange::{Exchange, ExchangeSettings, ExchangeSink, PairedProtocol};
 use crate::format::{OrderedEntries, RecordedProtocol, RecordingHeader, RecordingPoint, RecordingTotals};
@@ -31,7 +32,6 @@ mod reason {
     pub const SHORTENED: &str = "replies that mongoreplay has shortened (--full-replies keeps them)";
     pub const UNREADABLE: &str = "documents that are no messages";
     pub const CUT_OFF: &str = "documents that are cut off at the file's end";
-    pub const BACKWARD: &str = "times that went back (taken as the time before)";
 }
 
 /// Returns whether a file that begins with these bytes is a playback file.
@@ -168,7 +168,7 @@ pub fn record_playback<W: Write>(
     let limit = new.value_limit(RecordedProtocol::Mongodb);
     let mut connections: Option<PlayedConnections<W>> = None;
     let mut document = Vec::new();
-    let (mut begins_ns, mut last_ns, mut unreadable, mut backward) = (0, 0, 0, 0);
+    let (mut clock, mut unreadable) = (SourceClock::default(), 0);
     let end = loop {
         match read_document(input, DOCUMENT_BYTES, &mut document)? {
             NextDocument::Document => {}
@@ -181,25 +181,21 @@ pub fn record_playback<W: Write>(
             unreadable += 1;
             continue;
         };
+        let (begins_ns, at_ns) = clock.take_time(message.at_ns);
         let known = match &mut connections {
             Some(known) => known,
-            None => {
-                (begins_ns, last_ns) = (message.at_ns, message.at_ns);
-                connections.insert(PlayedConnections {
-                    ordered: OrderedEntries::new(new.begin(&header(begins_ns, limit))?),
-                    exchanges: ExchangeSettings::new(PairedProtocol::Mongodb, limit),
-                    open: HashMap::new(),
-                    next: 0,
-                })
-            }
+            None => connections.insert(PlayedConnections {
+                ordered: OrderedEntries::new(new.begin(&header(begins_ns, limit))?),
+                exchanges: ExchangeSettings::new(PairedProtocol::Mongodb, limit),
+                open: HashMap::new(),
+                next: 0,
+            }),
         };
-        backward += u64::from(message.at_ns < last_ns);
-        last_ns = last_ns.max(message.at_ns);
-        known.take_message(last_ns - begins_ns, &message)?;
+        known.take_message(at_ns, &message)?;
     };
     let Some(mut connections) = connections else { return Err(SourceError::Nothing("messages of MongoDB")) };
     connections.leave_out(reason::UNREADABLE, unreadable);
-    connections.leave_out(reason::BACKWARD, backward);
+    clock.note_backward(connections.ordered.writer());
     connections.leave_out(reason::CUT_OFF, u64::from(end == NextDocument::CutOff));
     connections.finish()
 }

@@ -7,6 +7,7 @@
 //!
 //! Numbers are little-endian. Flag 1 says that the next command of the connection had come with this one. There are no replies.
 
+use super::clock::SourceClock;
 use super::databases::ConnectionDatabases;
 use super::{NewRecording, SourceError};
 use crate::entry::{Arguments, Entry};
@@ -150,28 +151,23 @@ pub fn record_traffic_logs<'a, W: Write>(
     let mut connections = ConnectionDatabases::default();
     // Connections whose last command had another behind it.
     let mut pipelined: HashMap<u32, bool> = HashMap::new();
-    let (mut begins_ns, mut last_ns, mut backward) = (0, 0, 0);
+    let mut clock = SourceClock::default();
     let time = |file: &LogFile<'_>| file.next.as_ref().map_or(u64::MAX, |(head, _)| head.at_ns);
     while let Some(file) = files.iter_mut().min_by_key(|file| time(file))
         && let Some((head, arguments)) = file.next.take()
     {
         file.advance()?;
+        let (begins_ns, at_ns) = clock.take_time(head.at_ns);
         let writer = match &mut recording {
             Some(writer) => writer,
-            None => {
-                (begins_ns, last_ns) = (head.at_ns, head.at_ns);
-                recording.insert(new.begin(&header(begins_ns, limit))?)
-            }
+            None => recording.insert(new.begin(&header(begins_ns, limit))?),
         };
-        backward += u64::from(head.at_ns < last_ns);
-        last_ns = last_ns.max(head.at_ns);
-        let at_ns = last_ns - begins_ns;
         let connection = connections.enter(at_ns, &head.client, head.database, &arguments, writer)?;
         let overlaps = pipelined.insert(head.client, head.has_more).unwrap_or(false);
         writer.push_entry(&Entry { at_ns, connection, arguments, overlaps, ..Entry::default() })?;
     }
     let Some(mut writer) = recording else { return Err(SourceError::Nothing("commands")) };
-    writer.leave_out("times that went back (taken as the time before)", backward);
+    clock.note_backward(&mut writer);
     let cut_off = files.iter().filter(|file| file.cut_off).count() as u64;
     writer.leave_out("commands that are cut off at a file's end", cut_off);
     Ok(writer.finish()?)
