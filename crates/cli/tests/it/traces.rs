@@ -53,8 +53,11 @@ fn commands_run_in_their_windows() {
     let events = events(here);
     let (warmup, measure, end) =
         (at(&events, "begin", "warmup"), at(&events, "begin", "measure"), at(&events, "end", "measure"));
+    // Never early (the events' times have microseconds). How late depends on the host: the bound only
+    // tells a window from the 60 s that its command would last.
     let near = |found: f64, expected: f64, what: &str| {
-        assert!((found - expected).abs() < 0.3, "{what}: {found} instead of {expected}");
+        let late = found - expected;
+        assert!((-0.001..20.0).contains(&late), "{what}: {found} instead of {expected}");
     };
     near(at(&events, "trace_begin", "1 sleep"), measure + 0.5, "begin 1");
     near(at(&events, "trace_end", "1 sleep"), measure + 1.5, "end 1");
