@@ -123,6 +123,66 @@ impl Workload for Batches {
     }
 }
 
+/// Which worker writes which records, and when: what users of the engine are given as operations.
+pub struct BatchSchedule {
+    /// Of each worker: the first record, and the one after the last.
+    pub workers: Vec<(u64, u64)>,
+    /// Records of a batch.
+    pub batch: u64,
+    /// From a worker's batch to its next, at least.
+    pub gap: Duration,
+    /// Time after which no batch begins.
+    pub duration: Option<Duration>,
+    /// Ends it.
+    pub control: Arc<Control>,
+    /// When it began.
+    pub begun: Instant,
+}
+
+impl BatchSchedule {
+    /// Has users of the engine write to `store`, one each worker; `on_second` hears of each second.
+    ///
+    /// # Errors
+    /// The engine refuses the job, a session cannot be opened, or a writer has panicked.
+    pub fn write_to(&self, store: &dyn Store, on_second: &mut dyn FnMut(Second)) -> Result<(), RunError> {
+        let batches = |(from, to): &(u64, u64)| to.saturating_sub(*from).div_ceil(self.batch);
+        let most = self.workers.iter().map(batches).max().unwrap_or(0);
+        let operations = most.saturating_mul(self.workers.len() as u64);
+        let nanoseconds = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let end = End { operations: Some(operations), duration_ns: self.duration.map(nanoseconds) };
+        let workload = Arc::new(Batches(vec!["INGEST".into()]));
+        let job = Job::closed_loop(workload, self.workers.len(), end);
+        run_blocking(job, self.control.clone(), store, on_second)?;
+        Ok(())
+    }
+
+    /// Returns whether no batch may begin any more.
+    pub fn is_over(&self) -> bool {
+        self.duration.is_some_and(|duration| self.begun.elapsed() >= duration) || self.control.is_stopping()
+    }
+
+    /// Waits until the batch of an operation is due, and returns it; `None` if its worker, whose share may be smaller than
+    /// others', has none left. The engine's open loop would drop what the database cannot keep up with; a proof writes it late.
+    pub fn await_batch(&self, request: &Request) -> Option<RecordSpan> {
+        let workers = self.workers.len() as u64;
+        let (worker, number) = ((request.key % workers) as u32, request.key / workers);
+        let (first, last) = self.workers[worker as usize];
+        let from = first + number * self.batch;
+        if from >= last {
+            return None;
+        }
+        let due =
+            Duration::try_from_secs_f64(self.gap.as_secs_f64() * number as f64).unwrap_or(Duration::MAX);
+        while !self.is_over() {
+            match due.saturating_sub(self.begun.elapsed()) {
+                Duration::ZERO => break,
+                left => std::thread::sleep(left.min(NAP)),
+            }
+        }
+        Some(RecordSpan { worker, from, to: (from + self.batch).min(last) })
+    }
+}
+
 /// Writes until the plan's end or until `control` stops, to the current primary; `on_second` hears seconds and records so far.
 ///
 /// # Errors
@@ -133,15 +193,17 @@ pub fn ingest(
     control: &Arc<Control>,
     on_second: &mut dyn FnMut(f64, u64),
 ) -> Result<IngestResult, RunError> {
-    let own = Arc::new(Control::below_control(control));
     let begun = Instant::now();
+    let schedule = Arc::new(BatchSchedule {
+        workers: (0..plan.workers).map(|worker| (0, plan.worker_share(worker))).collect(),
+        batch: plan.batch,
+        gap: plan.batch_gap(),
+        duration: plan.duration,
+        control: Arc::new(Control::below_control(control)),
+        begun,
+    });
     let result = Arc::new(Mutex::new(IngestResult::default()));
-    let store = IngestStore { database, plan: Arc::new(plan.clone()), control: own.clone(), result, begun };
-    let batches = plan.worker_share(0).div_ceil(plan.batch).saturating_mul(u64::from(plan.workers));
-    let nanoseconds = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    let end = End { operations: Some(batches), duration_ns: plan.duration.map(nanoseconds) };
-    let workload = Arc::new(Batches(vec!["INGEST".into()]));
-    let job = Job::closed_loop(workload, plan.workers as usize, end);
+    let store = IngestStore { database, plan: Arc::new(plan.clone()), schedule: schedule.clone(), result };
     let mut next_s = 1.0;
     let mut tell = |_: Second| {
         // The engine ends with a part of a second, which is not told.
@@ -151,7 +213,7 @@ pub fn ingest(
             on_second(seconds, lock(&store.result).history.acknowledged_records());
         }
     };
-    run_blocking(job, own, &store, &mut tell)?;
+    schedule.write_to(&store, &mut tell)?;
     Ok(std::mem::take(&mut lock(&store.result)))
 }
 
@@ -164,9 +226,8 @@ fn lock(result: &Mutex<IngestResult>) -> MutexGuard<'_, IngestResult> {
 struct IngestStore {
     database: Arc<dyn ReplicatedStore>,
     plan: Arc<IngestPlan>,
-    control: Arc<Control>,
+    schedule: Arc<BatchSchedule>,
     result: Arc<Mutex<IngestResult>>,
-    begun: Instant,
 }
 
 impl Store for IngestStore {
@@ -208,33 +269,12 @@ impl IngestSession {
         self.error = message;
     }
 
-    /// Returns whether no batch may begin any more.
-    fn is_over(&self) -> bool {
-        let duration = self.store.plan.duration;
-        duration.is_some_and(|duration| self.store.begun.elapsed() >= duration)
-            || self.store.control.is_stopping()
-    }
-
-    /// Waits until the batch that begins with record `from` of a worker is due. The engine's open loop would drop what the
-    /// database cannot keep up with; a proof writes it late.
-    fn pace(&self, from: u64) {
-        let plan = &self.store.plan;
-        let due_s = plan.batch_gap().as_secs_f64() * (from / plan.batch) as f64;
-        let due = Duration::try_from_secs_f64(due_s).unwrap_or(Duration::MAX);
-        while !self.is_over() {
-            match due.saturating_sub(self.store.begun.elapsed()) {
-                Duration::ZERO => return,
-                left => std::thread::sleep(left.min(NAP)),
-            }
-        }
-    }
-
     /// Takes the connection to the primary, or makes one, for as long as the plan waits for a primary; `None` if there is none,
     /// or it is time to end.
     fn take_client(&mut self) -> Option<Box<dyn IngestClient>> {
         let begun = Instant::now();
         loop {
-            if self.is_over() {
+            if self.store.schedule.is_over() {
                 // The engine's clock may be a little behind: it would ask again at once.
                 std::thread::sleep(Duration::from_millis(1));
                 return None;
@@ -251,7 +291,7 @@ impl IngestSession {
                     if begun.elapsed() > wait {
                         self.note_trouble(format!("given up after {} s without a primary", wait.as_secs()));
                         // There is one primary, or none for all.
-                        self.store.control.stop();
+                        self.store.schedule.control.stop();
                     }
                     std::thread::sleep(Duration::from_millis(50));
                 }
@@ -265,7 +305,7 @@ impl IngestSession {
         lock(&self.store.result).sent.merge(client.take_sent());
         let (status, outcome) = match outcome {
             WriteOutcome::Acknowledged(sent) => {
-                let at_ns = self.store.begun.elapsed().as_nanos() as u64;
+                let at_ns = self.store.schedule.begun.elapsed().as_nanos() as u64;
                 let took_ns = sent.elapsed().as_nanos() as u64;
                 lock(&self.store.result).history.add_batch(at_ns, part.to - part.from, took_ns);
                 self.client = Some(client);
@@ -289,16 +329,10 @@ impl IngestSession {
 
 impl StoreSession for IngestSession {
     fn execute(&mut self, request: &Request) -> Executed {
-        let plan = &self.store.plan;
-        let workers = u64::from(plan.workers);
-        let (worker, from) = ((request.key % workers) as u32, request.key / workers * plan.batch);
-        let to = (from + plan.batch).min(plan.worker_share(worker));
-        // A worker's share may be smaller than the first one's.
-        if from >= to {
-            return Executed::new(Outcome::Ok, 0);
+        match self.store.schedule.await_batch(request) {
+            Some(part) => self.put(part),
+            None => Executed::new(Outcome::Ok, 0),
         }
-        self.pace(from);
-        self.put(RecordSpan { worker, from, to })
     }
 
     fn last_error(&self) -> &str {
@@ -311,7 +345,7 @@ impl Drop for IngestSession {
         let mut all = lock(&self.store.result);
         all.ledger.merge(std::mem::take(&mut self.ledger));
         // Taken here: the thread that is told of seconds may be late.
-        all.history.end_ns = all.history.end_ns.max(self.store.begun.elapsed().as_nanos() as u64);
+        all.history.end_ns = all.history.end_ns.max(self.store.schedule.begun.elapsed().as_nanos() as u64);
     }
 }
 

@@ -4,23 +4,23 @@
 //! The writer says `b WORKER FROM TO` before a batch and `a WORKER FROM TO` after it, a line each, so that whatever was on its
 //! way when it was killed is known to be so. What a kill of the process cannot show is what a loss of power does.
 
-use crate::drive::{BatchHistory, IngestResult};
+use crate::drive::{BatchHistory, BatchSchedule, IngestResult};
 use crate::verify::{Copy, CopyScan};
 use dyno_db::copies::database::RecordSpan;
 use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_db::copies::plan::IngestPlan;
 use dyno_db::copies::records::Records;
-use dyno_engine::Control;
+use dyno_engine::{Control, RunError};
 use dyno_types::child;
 use dyno_types::rng::{Purpose, Stream};
-use dyno_types::{Content, Fields, Outcome, Refused, Request, Store, StoreSession, Verb};
+use dyno_types::{Content, Executed, Fields, Outcome, Refused, Request, Store, StoreSession, Verb};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time that a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
@@ -66,9 +66,9 @@ pub enum EmbeddedError {
     /// The writer has ended by itself.
     #[error("the writer has failed; its words are above")]
     Failed,
-    /// A thread of the writer has panicked.
-    #[error("a writer has panicked")]
-    Panicked,
+    /// The engine does not run the writer's users.
+    #[error(transparent)]
+    Run(#[from] RunError),
 }
 
 /// Job of a writer.
@@ -77,8 +77,8 @@ pub struct WriterJob {
     uri: String,
     records: Records,
     batch: u64,
-    /// Records a second of all workers, at most.
-    rate: Option<f64>,
+    /// From a worker's batch to its next, at least.
+    gap: Duration,
     /// Of each worker: the first record, and the one after the last.
     workers: Vec<(u64, u64)>,
     /// True if it waits at its end to be killed.
@@ -191,78 +191,123 @@ fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<KeyValueLay
 ///
 /// # Errors
 /// The job cannot be read, the store refuses something, or the parent no longer reads what the writer says.
-pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) -> Result<(), EmbeddedError> {
+pub fn write_embedded(input: &mut dyn BufRead, output: Box<dyn Write + Send>) -> Result<(), EmbeddedError> {
     let job: WriterJob = serde_json::from_reader(input).map_err(EmbeddedError::Job)?;
     let (store, layout) = open(&job.uri, &job.records)?;
-    let said = Mutex::new(output);
-    let say = |line: String| {
-        let mut output = said.lock().unwrap_or_else(PoisonError::into_inner);
-        output.write_all(line.as_bytes()).and_then(|()| output.flush())
+    let schedule = BatchSchedule {
+        workers: job.workers,
+        batch: job.batch,
+        gap: job.gap,
+        duration: None,
+        control: Arc::new(Control::default()),
+        begun: Instant::now(),
     };
-    say("r\n".into())?;
-    let begun = Instant::now();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0u32..)
-            .zip(&job.workers)
-            .map(|(worker, (from, to))| {
-                let (store, layout, job, say) = (&store, &layout, &job, &say);
-                scope.spawn(move || {
-                    let mut session = store.session()?;
-                    let mut at = *from;
-                    while at < *to {
-                        pace(job, begun, at - from);
-                        let part = RecordSpan { worker, from: at, to: (at + job.batch).min(*to) };
-                        let message = format!("{worker} {} {}\n", part.from, part.to);
-                        say(format!("b {message}"))?;
-                        put(layout, session.as_mut(), part)?;
-                        say(format!("a {message}"))?;
-                        at = part.to;
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        let ended = threads.into_iter().map(|thread| thread.join().map_err(|_| EmbeddedError::Panicked)?);
-        ended.collect::<Result<(), EmbeddedError>>()
-    })?;
+    let writer = Arc::new(WriterStore {
+        store,
+        layout,
+        schedule,
+        output: Mutex::new(output),
+        failed: Mutex::default(),
+    });
+    writer.say("r\n")?;
+    writer.schedule.write_to(&SharedWriter(writer.clone()), &mut |_| ())?;
+    if let Some(why) = lock(&writer.failed).take() {
+        return Err(why);
+    }
     if !job.waits {
         return Ok(());
     }
     loop {
         // Fails once the process that started it is gone and reads no more.
-        say("w\n".into())?;
+        writer.say("w\n")?;
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Waits until the next batch of a worker that has done `done` records is due.
-fn pace(job: &WriterJob, begun: Instant, done: u64) {
-    let Some(rate) = job.rate else { return };
-    let due = Duration::from_secs_f64(done as f64 * job.workers.len() as f64 / rate);
-    std::thread::sleep(due.saturating_sub(begun.elapsed()));
+fn lock<T: ?Sized>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One transaction: records and the entries of their indexes.
-fn put(
-    layout: &KeyValueLayout,
-    session: &mut dyn StoreSession,
-    part: RecordSpan,
-) -> Result<(), EmbeddedError> {
-    let mut requests = Vec::new();
-    for number in part.from..part.to {
-        for index in 0..layout.0.indexes {
-            requests.push(layout.request(Verb::Insert, part.worker, number, Some(index)));
-        }
-        requests.push(layout.request(Verb::Insert, part.worker, number, None));
+/// The store of a writer, to which users of the engine write batches.
+struct WriterStore {
+    store: Arc<dyn Store>,
+    layout: Arc<KeyValueLayout>,
+    schedule: BatchSchedule,
+    output: Mutex<Box<dyn Write + Send>>,
+    /// What ended it.
+    failed: Mutex<Option<EmbeddedError>>,
+}
+
+impl WriterStore {
+    fn say(&self, line: &str) -> io::Result<()> {
+        let mut output = lock(&self.output);
+        output.write_all(line.as_bytes()).and_then(|()| output.flush())
     }
-    let begun = Instant::now();
-    loop {
-        match session.execute_batch(&requests).outcome {
-            outcome if outcome.is_ok() => return Ok(()),
-            // Nothing of the transaction is stored. The wait counts: the batch's time goes on.
-            Outcome::Busy if begun.elapsed() < BUSY => std::thread::sleep(Duration::from_millis(1)),
-            outcome => return Err(failed(outcome, session)),
+
+    /// One transaction, said before and after it: records and the entries of their indexes.
+    fn write(&self, session: &mut dyn StoreSession, part: RecordSpan) -> Result<(), EmbeddedError> {
+        let mut requests = Vec::new();
+        for number in part.from..part.to {
+            for index in 0..self.layout.0.indexes {
+                requests.push(self.layout.request(Verb::Insert, part.worker, number, Some(index)));
+            }
+            requests.push(self.layout.request(Verb::Insert, part.worker, number, None));
         }
+        let message = format!("{} {} {}\n", part.worker, part.from, part.to);
+        self.say(&format!("b {message}"))?;
+        let begun = Instant::now();
+        loop {
+            match session.execute_batch(&requests).outcome {
+                outcome if outcome.is_ok() => break,
+                // Nothing of the transaction is stored. The wait counts: the batch's time goes on.
+                Outcome::Busy if begun.elapsed() < BUSY => std::thread::sleep(Duration::from_millis(1)),
+                outcome => return Err(failed(outcome, session)),
+            }
+        }
+        Ok(self.say(&format!("a {message}"))?)
+    }
+}
+
+/// The same, as what the engine opens sessions of.
+struct SharedWriter(Arc<WriterStore>);
+
+impl Store for SharedWriter {
+    fn engine(&self) -> String {
+        self.0.store.engine()
+    }
+    fn durability(&self) -> String {
+        self.0.store.durability()
+    }
+    fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        Ok(Box::new(WriterSession { session: self.0.store.session()?, writer: self.0.clone() }))
+    }
+}
+
+/// A user of a writer.
+struct WriterSession {
+    session: Box<dyn StoreSession>,
+    writer: Arc<WriterStore>,
+}
+
+impl StoreSession for WriterSession {
+    fn execute(&mut self, request: &Request) -> Executed {
+        let writer = &self.writer;
+        let Some(part) = writer.schedule.await_batch(request).filter(|_| !writer.schedule.is_over()) else {
+            return Executed::new(Outcome::Ok, 0);
+        };
+        match writer.write(self.session.as_mut(), part) {
+            Ok(()) => Executed::new(Outcome::Ok, (part.to - part.from) as u32),
+            // The first that fails ends all: the proof ends with it.
+            Err(why) => {
+                lock(&writer.failed).get_or_insert(why);
+                writer.schedule.control.stop();
+                Executed::new(Outcome::ServerError, 0)
+            }
+        }
+    }
+
+    fn last_error(&self) -> &str {
+        self.session.last_error()
     }
 }
 
@@ -476,7 +521,7 @@ impl ProofRun<'_> {
             uri: self.uri.to_owned(),
             records: self.plan.record_recipe(),
             batch: self.plan.batch,
-            rate: self.plan.rate,
+            gap: self.plan.batch_gap(),
             workers: workers.collect(),
             waits,
         }

@@ -17,8 +17,7 @@ use std::time::Duration;
 
 /// `dyno prove writer`.
 pub fn writer() -> Result<Exit, Failure> {
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout());
-    write_embedded(&mut input, &mut output).map_err(Failure::internal)?;
+    write_embedded(&mut std::io::stdin().lock(), Box::new(std::io::stdout())).map_err(Failure::internal)?;
     Ok(Exit::Ok)
 }
 
