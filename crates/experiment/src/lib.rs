@@ -292,7 +292,11 @@ fn run(
         record.status = RunStatus::Interrupted;
     }
     // What is left in the cluster would be in the way of the next run, and measured beside it.
+    let mut told = false;
     while let Some(error) = clean_left(&experiment_dir) {
+        if is_out_of_reach(&error) && !std::mem::replace(&mut told, true) {
+            outage.tell(&error.to_string());
+        }
         if !is_out_of_reach(&error) || !outage.goes_on(&context.control) {
             tracing::warn!(target: log::NOTICE, "{error}: `dyno stop` removes it");
             break;

@@ -60,11 +60,16 @@ impl Outage {
     pub(super) fn ends_in_another_attempt(&mut self, record: &RunRecord) -> bool {
         let again = self.decides(record, Instant::now());
         if again {
-            let spent = self.since.map_or(Duration::ZERO, |since| since.elapsed());
-            let left_s = self.limit.saturating_sub(spent).as_secs();
-            tracing::warn!(target: NOTICE, "{}; tries again for {left_s} s (outage)", record.cause);
+            self.tell(&record.cause);
         }
         again
+    }
+
+    /// Says why it waits, and for how long.
+    pub(super) fn tell(&self, why: &str) {
+        let spent = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let left_s = self.limit.saturating_sub(spent).as_secs();
+        tracing::warn!(target: NOTICE, "{why}; tries again for {left_s} s (outage)");
     }
 
     /// Pauses; true while there is time left and `control` does not stop.
