@@ -5,7 +5,7 @@ CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
 # Tests that miss one of these are skipped, counted and named.
-TESTED_WITH := deny redis mongo mongod valkey memcached tcpdump storage ycsb prometheus faketime ssh network
+TESTED_WITH := deny redis mongo mongod valkey memcached tcpdump storage ycsb prometheus faketime ssh network s3
 
 .PHONY: demo check test test-all bench build install worker kubernetes fuzz reliability deb dist docs audit reproducible pictures
 

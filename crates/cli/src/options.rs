@@ -5,8 +5,10 @@ use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use dyno_config::server::ServerKind;
 use dyno_databases::{registry, spawn};
+use dyno_experiment::directory::DirectoryCopy;
 use dyno_frontend::metrics::LiveArgs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Data that a schema describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -275,6 +277,12 @@ pub struct ConductArgs {
     /// Runs that this Job makes again
     #[arg(long, value_parser = ["failed", "invalid"])]
     pub again: Vec<String>,
+    /// Where the results are kept elsewhere, too
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Longest time that the store may be out of reach, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub outage_s: u64,
 }
 
 /// `dyno send`.
@@ -282,6 +290,20 @@ pub struct ConductArgs {
 pub struct SendArgs {
     /// The folder
     pub dir: PathBuf,
+    /// What it is taken from, where it is not there
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// An object store, as a pod is told of it.
+#[derive(Clone, Debug, Args)]
+pub struct StoreArgs {
+    /// The object store, as JSON
+    #[arg(long, value_name = "JSON", requires = "login")]
+    pub store: Option<String>,
+    /// Folder with the store's login, a file for each key
+    #[arg(long, value_name = "DIR", requires = "store")]
+    pub login: Option<PathBuf>,
 }
 
 /// `dyno stop`.
@@ -405,6 +427,9 @@ pub struct RunArgs {
         help_heading = "Experiment"
     )]
     pub in_cluster: bool,
+    /// Keeps the experiment's directory elsewhere, too.
+    #[arg(skip)]
+    pub copy: Option<Arc<dyn DirectoryCopy>>,
     /// Presets: divide data, cache and limits, where the preset can be scaled
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub scale: Option<u32>,

@@ -28,7 +28,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+/// The table for spreadsheets.
+const RESULTS: &str = "results.csv";
 /// First line of `results.csv`.
 const COLUMNS: &str =
     "cell,repetition,label,point,status,trust,passed,throughput_per_s,offered_per_s,dir,words\n";
@@ -48,6 +51,9 @@ pub enum DirectoryError {
     /// Settings of this host, or servers that outlive their run.
     #[error(transparent)]
     Local(#[from] LocalError),
+    /// The copy of it elsewhere cannot be kept.
+    #[error("{0}; what has not been copied is made again by `dyno resume`")]
+    NotCopied(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The system refuses.
     #[error("{path}: {error}")]
     Io {
@@ -104,6 +110,15 @@ pub struct ExperimentRecord {
     pub text: Option<String>,
 }
 
+/// Keeps a directory elsewhere, too, where this one goes with its pod.
+pub trait DirectoryCopy: std::fmt::Debug + Send + Sync {
+    /// Takes over all that has changed since the last time.
+    ///
+    /// # Errors
+    /// The copy cannot be written, however long that was tried.
+    fn update(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
 /// SHA-256 in hexadecimal digits.
 fn hash(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
@@ -115,6 +130,9 @@ pub struct Directory {
     path: PathBuf,
     _lock: File,
     journal: OpenJournal,
+    copy: Option<Arc<dyn DirectoryCopy>>,
+    /// Jobs whose runs that are made again are noted.
+    noted_again: Vec<String>,
     /// Planned experiment.
     pub record: ExperimentRecord,
     /// Runs that have ended.
@@ -245,6 +263,10 @@ impl Directory {
             return Err(DirectoryError::Refused(format!("{}: {message}", yaml.display())));
         }
         let mut directory = Self::with(path, held, record)?;
+        if path.join(RESULTS).exists() {
+            // One that was killed between the table and the journal has a row of a run that is made again.
+            directory.write_results()?;
+        }
         directory.note(Entry::Begin { pid: std::process::id() })?;
         Ok((directory, text))
     }
@@ -253,7 +275,38 @@ impl Directory {
         let name = path.join("journal.jsonl");
         let entries = OpenJournal::read(&name).map_err(io_error(&name))?;
         let journal = OpenJournal::open(&name).map_err(io_error(&name))?;
-        Ok(Directory { path: path.to_owned(), _lock: held, journal, record, ended: finished(entries) })
+        let noted = entries.iter().filter_map(|entry| match entry {
+            Entry::AgainNoted { job } => Some(job.clone()),
+            _ => None,
+        });
+        let noted_again = noted.collect();
+        Ok(Directory {
+            path: path.to_owned(),
+            _lock: held,
+            journal,
+            copy: None,
+            noted_again,
+            record,
+            ended: finished(entries),
+        })
+    }
+
+    /// Has a copy kept of it, which is brought up to date now, before each run begins, and once it has ended.
+    ///
+    /// # Errors
+    /// The copy cannot be written.
+    pub fn keep_copy(&mut self, copy: Arc<dyn DirectoryCopy>) -> Result<(), DirectoryError> {
+        self.copy = Some(copy);
+        self.update_copy()
+    }
+
+    fn update_copy(&self) -> Result<(), DirectoryError> {
+        self.copy.as_ref().map_or(Ok(()), |copy| copy.update(&self.path).map_err(DirectoryError::NotCopied))
+    }
+
+    /// Returns whether all runs that this Job makes again are noted.
+    pub fn has_noted_again(&self, job: &str) -> bool {
+        self.noted_again.iter().any(|noted| noted == job)
     }
 
     /// Where it is.
@@ -271,34 +324,39 @@ impl Directory {
             self.note(Entry::Again(again.clone()))?;
             self.ended.retain(|run| run.again() != *again);
         }
-        if !runs.is_empty() {
-            let path = self.path.join("results.csv");
-            let rows: String = self.ended.iter().map(|run| self.row(run)).collect();
-            files::put_private(&path, conceal(&format!("{COLUMNS}{rows}")).as_bytes())
-                .map_err(io_error(&path))?;
-        }
-        Ok(())
+        if runs.is_empty() { Ok(()) } else { self.write_results() }
+    }
+
+    /// Writes `results.csv` anew.
+    fn write_results(&self) -> Result<(), DirectoryError> {
+        let path = self.path.join(RESULTS);
+        let rows: String = self.ended.iter().map(|run| self.row(run)).collect();
+        files::put_private(&path, conceal(&format!("{COLUMNS}{rows}")).as_bytes()).map_err(io_error(&path))
     }
 
     /// Writes a line of the journal.
     pub fn note(&mut self, entry: Entry) -> Result<(), DirectoryError> {
+        if matches!(entry, Entry::Ended(_)) {
+            // A copy whose journal says that a run has ended has all of its files.
+            self.update_copy()?;
+        }
         if let Entry::Ended(record) = &entry
             && record.status != RunStatus::Interrupted
         {
             self.ended.push(record.clone());
-            let results = self.path.join("results.csv");
+            let results = self.path.join(RESULTS);
             self.results(record).map_err(io_error(&results))?;
         }
         let name = self.path.join("journal.jsonl");
         let message = format!("{entry:?}");
         self.journal.write(entry).map_err(io_error(&name))?;
         tracing::info!(journal = %self.path.display(), entry = message, "the journal is written");
-        Ok(())
+        self.update_copy()
     }
 
     /// Adds a line to `results.csv`, for spreadsheets.
     fn results(&self, run: &RunRecord) -> io::Result<()> {
-        let path = self.path.join("results.csv");
+        let path = self.path.join(RESULTS);
         let new = !path.exists();
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         let text = format!("{}{}", if new { COLUMNS } else { "" }, self.row(run));

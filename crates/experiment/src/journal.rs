@@ -119,6 +119,11 @@ pub enum Entry {
     Ended(RunRecord),
     /// A run that has ended counts no longer: it is made again.
     Again(Again),
+    /// All runs that a controller's Job makes again are noted: its next pod notes none.
+    AgainNoted {
+        /// Identity of the Job.
+        job: String,
+    },
     /// The experiment has ended.
     End {
         /// `complete` or `interrupted`.

@@ -1,5 +1,6 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
+use crate::object_store::StoreError;
 use crate::{signals, terminal};
 use dyno_config::template::TemplateError;
 use dyno_config::tree::TreeError;
@@ -159,7 +160,20 @@ impl From<DirectoryError> for Failure {
     fn from(error: DirectoryError) -> Self {
         match error {
             DirectoryError::Io { .. } => Failure::internal(error),
+            DirectoryError::NotCopied(_) => Failure::unreachable(error),
             error => Failure::usage(error),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { .. } => Failure::internal(error),
+            StoreError::Address(_) | StoreError::NoLogin { .. } => Failure::usage(error),
+            // The store has answered: what was asked of it is wrong, not the way to it.
+            StoreError::Refused { .. } if !error.is_silence() => Failure::usage(error),
+            error => Failure::unreachable(error),
         }
     }
 }

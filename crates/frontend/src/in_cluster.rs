@@ -3,12 +3,15 @@
 
 use crate::exit::{Exit, Failure};
 use crate::experiment::ResumeArgs;
+use crate::object_store::{FolderCopy, StoreClient};
 use crate::{signals, terminal};
 use dyno_config::experiment::ExperimentPlan;
-use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_config::experiment::kubernetes::{Kubernetes, ObjectStore};
 use dyno_engine::Control;
 use dyno_experiment::random::random_name;
-use dyno_hosts::kubernetes::controller::{ClusterController, Conducted, ControllerState, TEXT_LIMIT};
+use dyno_hosts::kubernetes::controller::{
+    ClusterController, Conducted, ControllerState, TEXT_LIMIT, follows_another_pod, remove_left_of_own_job,
+};
 use dyno_hosts::kubernetes::error::PodsError;
 use dyno_hosts::kubernetes::kubectl::{Kubectl, KubectlError};
 use dyno_localhost::trusted;
@@ -24,6 +27,8 @@ const FILE: &str = "controller.json";
 const AWAITED: Duration = Duration::from_secs(600);
 /// Time between two looks at a controller that is waited for.
 const LOOK: Duration = Duration::from_secs(2);
+/// Time that an object store may take to answer the first pod of a Job.
+const FIRST_ANSWER: Duration = Duration::from_secs(30);
 /// What is of one host, and set aside in a pod.
 const OF_THIS_HOST: [&str; 3] = ["kubectl", "kubeconfig", "context"];
 
@@ -103,13 +108,22 @@ pub fn begin(plan: &ExperimentPlan, text: &str, sets: &[String], path: &Path) ->
         let message = format!("{} bytes, more than a Secret holds ({TEXT_LIMIT})", text.len());
         return Err(Failure::usage(format!("--in-cluster: the experiment has {message}")));
     }
-    let controller = ClusterController::named(&random_name().map_err(Failure::internal)?, &own);
+    let outage = Duration::from_nanos(plan.base.outage.0);
+    let controller = ClusterController::named(&random_name().map_err(Failure::internal)?, &own, outage);
     let objects = controller.manifests(&Conducted { text, sets: &sets }).map_err(Failure::internal)?;
     if path.exists() {
         return Err(Failure::usage(format!("{}: is there already", path.display())));
     }
     // A cluster that cannot be reached is found before anything is made.
     controller.state().map_err(refused)?;
+    match controller.check_login() {
+        Ok(Some(lacking)) => {
+            return Err(Failure::usage(format!("kubernetes.controller.store.login: {lacking}")));
+        }
+        Err(error) if error.is_out_of_reach() => return Err(refused(error)),
+        // One who may not read Secrets learns it from the pod.
+        Ok(None) | Err(_) => {}
+    }
     trusted::make_folder(path)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
@@ -316,9 +330,16 @@ pub fn fetch(dir: &Path, remove: bool) -> Result<Exit, Failure> {
     }
     if remove {
         controller.remove(true).map_err(refused_pods)?;
-        terminal::line(&format!("{}: removed from the cluster", controller.name));
+        let stored =
+            own_store(&controller).map_or(String::new(), |place| format!("; its results stay {place}"));
+        terminal::line(&format!("{}: removed from the cluster{stored}", controller.name));
     }
     Ok(Exit::Ok)
+}
+
+/// Describes where results stay that dyno does not remove.
+fn own_store(controller: &ClusterController) -> Option<String> {
+    controller.kubernetes.controller.store.as_ref().map(|_| controller.results_place())
 }
 
 /// `dyno resume` of an experiment that a pod has conducted: another pod goes on with it.
@@ -362,7 +383,7 @@ pub fn resume(controller: &ClusterController, args: &ResumeArgs) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-/// `dyno stop` of an experiment that a pod conducts: as Ctrl-C does. Its results stay on their volume.
+/// `dyno stop` of an experiment that a pod conducts: as Ctrl-C does. Its results stay where they are.
 ///
 /// # Errors
 /// The cluster does not answer, or has not removed it in time.
@@ -370,18 +391,24 @@ pub fn stop(dir: &Path, controller: &ClusterController) -> Result<Exit, Failure>
     controller.remove(false).map_err(refused_pods)?;
     let shown = dir.display();
     terminal::line(&format!(
-        "{}: removed from the cluster; its results stay on the claim {}: `dyno fetch {shown}` brings them here",
-        controller.name, controller.claim
+        "{}: removed from the cluster; its results stay {}: `dyno fetch {shown}` brings them here",
+        controller.name,
+        controller.results_place()
     ));
     Ok(Exit::Ok)
 }
 
-/// Waits until the cluster answers, where this process is in a pod that was made while it did not.
+/// Waits until the cluster answers, where this process is in a pod that was made while it did not, and removes what an earlier
+/// pod of the same Job has left of its runs: it would be in the way of the next one, and measured beside it.
 ///
 /// # Errors
-/// It does not answer for ten minutes. A signal ends the process.
+/// It does not answer for ten minutes, or does not remove what is left. A signal ends the process.
 pub fn await_cluster() -> Result<(), Failure> {
     signals::begin()?;
+    if own_job().is_empty() {
+        // Outside of a Job there is no cluster to speak to yet.
+        return Ok(());
+    }
     let kubectl = Kubectl::new(&Kubernetes::default());
     let (end, mut told) = (Instant::now() + AWAITED, false);
     loop {
@@ -394,7 +421,7 @@ pub fn await_cluster() -> Result<(), Failure> {
             }
             Err(error) if error.is_out_of_reach() => return Err(refused(error)),
             // Whatever else is wrong shows where it matters.
-            _ => return Ok(()),
+            _ => return remove_left_of_own_job().map_err(refused_pods),
         }
     }
 }
@@ -405,10 +432,10 @@ pub fn own_job() -> String {
 }
 
 /// The command line that a controller's pod carries out: the experiment, or what is left of it, with runs that are made `again`
-/// once in a `job`: a pod that was killed has noted them, and the next one finds them in the journal.
+/// once in a `job`.
 ///
 /// # Errors
-/// The experiment cannot be read, or its folder not be written.
+/// The experiment cannot be read, or what is left of a beginning not be removed.
 pub fn conducted_words(
     experiment: &Path,
     out: &Path,
@@ -421,11 +448,9 @@ pub fn conducted_words(
     let mut words = match out.join("experiment.json").is_file() {
         true => {
             let mut words = vec!["resume".to_owned(), out_shown];
-            let mark = out.with_extension("again");
-            let known = std::fs::read_to_string(&mark).is_ok_and(|marked| marked == job);
-            if !again.is_empty() && !known {
-                words.extend(again.iter().map(|which| format!("--{which}")));
-                std::fs::write(&mark, job)?;
+            words.extend(again.iter().map(|which| format!("--{which}")));
+            if !again.is_empty() {
+                words.push(format!("--again-once={job}"));
             }
             words
         }
@@ -440,6 +465,24 @@ pub fn conducted_words(
     };
     words.extend(sets.into_iter().map(|set| format!("--set={set}")));
     Ok(words)
+}
+
+/// Reaches the object store of the results of `out` (`text` describes it, `login` is a folder) and takes what is there of them.
+///
+/// # Errors
+/// The store does not answer, or refuses.
+pub fn open_store(
+    text: &str,
+    login: &Path,
+    out: &Path,
+    outage: Duration,
+) -> Result<Arc<FolderCopy>, Failure> {
+    let asked: ObjectStore = serde_json::from_str(text).map_err(Failure::internal)?;
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    // A first pod that finds nothing has a wrong address; a later one has lost what its forerunner had reached.
+    let first = if follows_another_pod().map_err(refused)? { outage } else { FIRST_ANSWER };
+    let client = StoreClient::open(&asked, &name, login)?;
+    Ok(Arc::new(FolderCopy::begin(client, out, (first, outage))?))
 }
 
 #[cfg(test)]
@@ -461,19 +504,11 @@ mod tests {
         std::fs::create_dir_all(&out).unwrap();
         std::fs::write(out.join("experiment.json"), "{}").unwrap();
         assert_eq!(words(&given), ["resume", &shown, "--set=factors.users=[1, 2]"]);
-        // What is made again is noted by the first pod of a Job, and not by those that follow a killed one.
+        // Which runs are made again is noted in the journal, once for a Job.
         let again = ["failed".to_owned(), "invalid".to_owned()];
-        let of_job = |job: &str| conducted_words(&given, &out, (&again, job)).unwrap();
-        let asked = ["resume", &shown, "--failed", "--invalid", "--set=factors.users=[1, 2]"];
-        let later = ["resume", &shown, "--set=factors.users=[1, 2]"];
-        assert_eq!(
-            (of_job("2"), of_job("2"), of_job("3")),
-            (
-                asked.map(str::to_owned).to_vec(),
-                later.map(str::to_owned).to_vec(),
-                asked.map(str::to_owned).to_vec(),
-            )
-        );
+        let asked =
+            ["resume", &shown, "--failed", "--invalid", "--again-once=2", "--set=factors.users=[1, 2]"];
+        assert_eq!(conducted_words(&given, &out, (&again, "2")).unwrap(), asked);
     }
 
     #[test]

@@ -7,11 +7,13 @@ use dyno_databases::registry;
 use dyno_db_mongodb::dns;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::rates::text::ProfileSource;
+use dyno_frontend::object_store::{read_refusal, relative_name};
 use dyno_hosts::kubernetes::manifest_overrides::{read_objects as objects_of_a_file, unknown_keys};
 use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;
 use dyno_rundir::monitor::{Kind, PhaseSpan, Recording};
 use dyno_types::secret::mask_text;
+use std::path::{Component, Path};
 
 /// Frames of the relay of pods.
 pub fn relay_frames(data: &[u8]) {
@@ -22,6 +24,17 @@ pub fn relay_frames(data: &[u8]) {
 /// Answers of name servers.
 pub fn dns_answer(data: &[u8]) {
     let _ = (dns::read_services(data), dns::read_texts(data));
+}
+
+/// What an object store answers: a refusal, or a key (after a first line with the folder), which leads nowhere but into it.
+pub fn store_answer(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let (code, message) = read_refusal(text);
+    assert!(!(code + &message).chars().any(char::is_control));
+    let Some((folder, key)) = text.split_once('\n') else { return };
+    let Some(name) = relative_name(key, folder) else { return };
+    assert_eq!(format!("{folder}/{name}"), key);
+    assert!(Path::new(name).components().all(|part| matches!(part, Component::Normal(_))), "{name:?}");
 }
 
 /// An exporter's answer by HTTP: what is whole stays so, whatever follows.

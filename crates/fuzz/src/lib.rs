@@ -13,7 +13,8 @@ pub use files::{
     properties, recording, sysbench_config, template,
 };
 pub use fuzz_entry::{
-    command_lines, dns_answer, http_answer, manifests, promql, rates, relay_frames, threshold, uri,
+    command_lines, dns_answer, http_answer, manifests, promql, rates, relay_frames, store_answer, threshold,
+    uri,
 };
 pub use traffic::{capture, mongodb_exchange, mongodb_replay, redis_exchange};
 pub use wire::{
@@ -25,7 +26,7 @@ pub use wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 36] = [
+pub const TARGETS: [Target; 37] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("memcached", memcached),
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 36] = [
     ("dns_answer", dns_answer),
     ("http_answer", http_answer),
     ("manifests", manifests),
+    ("store_answer", store_answer),
     ("uri", uri),
     ("threshold", threshold),
     ("promql", promql),

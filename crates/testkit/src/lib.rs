@@ -9,6 +9,7 @@ pub mod lab;
 pub mod mongo;
 pub mod mongo_player;
 pub mod mongo_proxy;
+pub mod object_store;
 pub mod strange_proxy;
 
 use serde_json::Value;

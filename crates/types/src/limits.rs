@@ -204,6 +204,12 @@ pub const CLIENTS: usize = 16;
 /// Longest answer of a receiver of pushed metrics, bytes.
 pub const PUSH_ANSWER_BYTES: u64 = 64 << 10;
 
+/// Longest list or refusal of an object store, bytes: 1,000 keys of 1 KiB with what is said of each.
+pub const STORE_ANSWER_BYTES: u64 = 8 << 20;
+
+/// Largest file that an object store takes in one request, bytes.
+pub const STORE_FILE_BYTES: u64 = 5 << 30;
+
 /// Folders of a served directory that are looked at for its list.
 pub const SERVED_FOLDERS: usize = 20_000;
 

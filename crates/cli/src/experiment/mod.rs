@@ -71,6 +71,9 @@ fn carry_out_text(
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let mut directory = Directory::create(&path, text, name, sets, &plan)?;
+    if let Some(copy) = &args.copy {
+        directory.keep_copy(copy.clone())?;
+    }
     let wanted = args.result.web || args.result.open;
     let live =
         wanted.then(|| crate::serve::show_live_page(directory.path(), args.result.open)).transpose()?;

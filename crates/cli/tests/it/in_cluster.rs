@@ -13,6 +13,16 @@ fn what_cannot_be_conducted_is_refused_with_its_reason() {
         .unwrap();
     std::fs::write(dyno.path("own.yaml"), PODS.replace("{kubectl", "{manifests: own, kubectl")).unwrap();
     std::fs::create_dir(dyno.path("own")).unwrap();
+    let store = |text: &str| format!("kubernetes.controller.store={text}");
+    let sets = [
+        store("{bucket: b, login: l, endpoint: 'http://u:p@h'}"),
+        store("{bucket: b, login: l, prefix: ../a}"),
+        store("{bucket: b/c, login: l}"),
+    ];
+    let with = |at: usize| ["run", "pods.yaml", "--in-cluster", "--set", sets[at].as_str()];
+    let (login, prefix, bucket) = (with(0), with(1), with(2));
+    let both = [&with(0)[..3], &["--set", "kubernetes.controller={claim: c, store: {bucket: b, login: l}}"]]
+        .concat();
     for (words, code, said) in [
         (&["run", "null:", "--in-cluster"][..], 2, "--in-cluster: goes with an experiment"),
         (&["run", "here.yaml", "--in-cluster"], 2, "the experiment has no section `kubernetes`"),
@@ -24,6 +34,10 @@ fn what_cannot_be_conducted_is_refused_with_its_reason() {
             "--in-cluster and --junit exclude each other",
         ),
         (&["run", "pods.yaml", "--in-cluster", "--set", "kubernetes.controller.sise=1"], 2, "size"),
+        (&login[..], 2, "store.endpoint: expected http://HOST:PORT"),
+        (&prefix[..], 2, "store.prefix: \"../a\": expected names with '/'"),
+        (&bucket[..], 2, "store.bucket: \"b/c\": expected a name of letters"),
+        (&both[..], 2, "kubernetes.controller.claim: is for a volume"),
         (&["logs", "d"], 2, "no `dyno run --in-cluster` has made this directory"),
         (&["fetch", "d"], 2, "no `dyno run --in-cluster` has made this directory"),
     ] {

@@ -39,6 +39,28 @@ fn runs_that_failed_are_made_again() {
     assert_eq!(results(&dyno), ["1,1,complete", "2,1,complete"]);
 }
 
+/// A pod of a controller's Job that is killed is followed by one with the same command line.
+#[test]
+fn a_job_makes_runs_again_once_however_many_pods_it_has() {
+    let dyno = Dyno::new();
+    let text = "target: 'sqlite:later/a.db'\nworkload: {ycsb: {records: 10}}\nfactors: {users: [1, 2]}\n\
+                phases: {measure: {operations: 100, warmup: 0s}}\n";
+    fs::write(dyno.path("x.yaml"), text).unwrap();
+    dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]);
+    let pod_of = |job: &str| stderr(&dyno.run(&["resume", "o", "--failed", "--again-once", job]));
+    // They fail anew, and the next pod does not make them for ever.
+    assert!(pod_of("first").contains("2 runs made again"));
+    assert!(pod_of("first").contains("0 runs made again"));
+    assert!(pod_of("second").contains("2 runs made again"));
+    assert_eq!(results(&dyno), ["1,1,failed", "2,1,failed"]);
+    // One that was killed when it had noted the first of two, and not that it was done.
+    let journal = fs::read_to_string(dyno.path("o/journal.jsonl")).unwrap();
+    let again = journal.lines().find(|line| line.contains("\"event\":\"again\"")).unwrap();
+    fs::write(dyno.path("o/journal.jsonl"), format!("{journal}{again}\n")).unwrap();
+    assert!(pod_of("third").contains("1 run made again"));
+    assert_eq!(results(&dyno), ["1,1,failed", "2,1,failed"]);
+}
+
 #[test]
 fn what_follows_from_a_run_is_made_again_with_it() {
     let dyno = Dyno::new();

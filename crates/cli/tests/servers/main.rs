@@ -41,6 +41,7 @@ mod mongod_sharded;
 mod mongodb;
 mod mongodb_tls;
 mod monitor;
+mod object_store;
 mod pocdriver;
 mod presets;
 mod prove;

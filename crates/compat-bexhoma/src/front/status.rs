@@ -130,7 +130,7 @@ fn row(dir: &Path, plan: &ExperimentPlan) -> Result<Option<Vec<String>>, Failure
                 under_way = Some((cell, repetition, dir.join(run)))
             }
             Entry::Ended(_) | Entry::End { .. } => under_way = None,
-            Entry::Begin { .. } | Entry::Again(_) => {}
+            Entry::Begin { .. } | Entry::Again(_) | Entry::AgainNoted { .. } => {}
         }
     }
     let under_way = under_way.filter(|_| holder(dir).is_some());

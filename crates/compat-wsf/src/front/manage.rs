@@ -74,6 +74,8 @@ pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
             quiet,
             live: LiveArgs::default(),
             junit: None,
+            again_once: None,
+            copy: None,
         })?;
         let passed = logs::write(&logs_dir, &finished(read_journal(&dir)?))?;
         logs::show(&logs_dir, 0)?;

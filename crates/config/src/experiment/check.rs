@@ -1,6 +1,6 @@
 //! Checks that the types of an experiment file cannot make: values that exclude each other, and bounds.
 
-use crate::experiment::kubernetes::Kubernetes;
+use crate::experiment::kubernetes::{Controller, Kubernetes};
 use crate::experiment::{Experiment, Lifetime, Strategy, When, faults};
 use crate::server::invalid::InvalidSetting;
 use crate::server::placement::Policy;
@@ -322,6 +322,7 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), InvalidSetting> {
     {
         return Err(InvalidSetting::new("kubernetes", "max_skew: 0: expected 1 or more"));
     }
+    check_controller(&kubernetes.controller)?;
     let target = spec.target.as_deref().unwrap_or("spawn:");
     if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
         return Err(InvalidSetting::new(
@@ -364,6 +365,53 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), InvalidSetting> {
         ));
     }
     Ok(())
+}
+
+/// Results lie on a volume or in a bucket, whose name and folder are such as become a key.
+fn check_controller(controller: &Controller) -> Result<(), InvalidSetting> {
+    let Some(store) = &controller.store else { return Ok(()) };
+    let of_volume = [
+        ("claim", controller.claim.is_some()),
+        ("class", controller.class.is_some()),
+        ("size", controller.size.is_some()),
+    ];
+    if let Some((key, _)) = of_volume.iter().find(|(_, given)| *given) {
+        return Err(InvalidSetting::new(
+            &format!("kubernetes.controller.{key}"),
+            "is for a volume, and results go to kubernetes.controller.store: remove one of the two",
+        ));
+    }
+    let wrong = |key: &str, message: String| {
+        Err(InvalidSetting::new(&format!("kubernetes.controller.store.{key}"), message))
+    };
+    let is_plain = |text: &str| {
+        !matches!(text, "" | "." | "..")
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+    };
+    for (key, text) in [("bucket", &store.bucket), ("region", &store.region), ("login", &store.login)] {
+        if !is_plain(text) {
+            return wrong(key, format!("{text:?}: expected a name of letters, digits, '.', '-' and '_'"));
+        }
+    }
+    if let Some(prefix) = store.prefix.as_ref().filter(|prefix| !prefix.split('/').all(is_plain)) {
+        return wrong(
+            "prefix",
+            format!("{prefix:?}: expected names with '/' between them, such as teams/bench"),
+        );
+    }
+    let is_address = |text: &str| {
+        let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+        host.is_some_and(|host| {
+            !host.is_empty() && !host.starts_with('/') && !host.contains(['@', '?', '#', ' '])
+        })
+    };
+    match &store.endpoint {
+        Some(endpoint) if !is_address(endpoint) => {
+            // It may hold a login.
+            wrong("endpoint", "expected http://HOST:PORT or https://HOST:PORT, without a login".into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Pods without privileges choose neither cores nor folders of their node.

@@ -87,8 +87,8 @@ impl Default for Kubernetes {
     }
 }
 
-/// The pod that conducts an experiment inside the cluster, and the volume that its results lie on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// The pod that conducts an experiment inside the cluster, and the volume or the bucket that its results lie in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
     /// Image of dyno and kubectl. Default: dyno-controller with this version as its tag.
@@ -104,7 +104,11 @@ pub struct Controller {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// Size of the volume of the claim that is made. Default: 1GiB.
-    pub size: Bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// A bucket for the results, in place of a volume. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<ObjectStore>,
     /// Requests by resource, such as `cpu: 1` and `memory: 256Mi`. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, Quantity>,
@@ -122,27 +126,47 @@ pub struct Controller {
     pub priority_class: Option<String>,
 }
 
-impl Default for Controller {
-    fn default() -> Self {
-        Controller {
-            image: None,
-            account: None,
-            claim: None,
-            class: None,
-            size: Bytes(1 << 30),
-            requests: BTreeMap::new(),
-            limits: BTreeMap::new(),
-            node_selector: BTreeMap::new(),
-            tolerations: Vec::new(),
-            priority_class: None,
-        }
-    }
-}
-
 impl Controller {
     /// Returns whether nothing is said of it.
     pub fn is_usual(&self) -> bool {
         *self == Controller::default()
+    }
+}
+
+/// A bucket of an object store that speaks S3's interface. The login is in a Secret of the cluster, and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectStore {
+    /// The bucket, which must exist.
+    pub bucket: String,
+    /// Where it is, as pods reach it, such as `https://minio.storage.svc:9000`. Default: AWS's address of the region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Region that requests are signed for. Default: us-east-1.
+    #[serde(default = "usual_region")]
+    pub region: String,
+    /// Folder of the bucket in which each controller has a folder with its name. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Secret of the namespace with `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and, where the login is for a time only,
+    /// `AWS_SESSION_TOKEN`.
+    pub login: String,
+}
+
+fn usual_region() -> String {
+    "us-east-1".into()
+}
+
+impl ObjectStore {
+    /// The address of the store.
+    pub fn address(&self) -> String {
+        let usual = || format!("https://s3.{}.amazonaws.com", self.region);
+        self.endpoint.clone().unwrap_or_else(usual)
+    }
+
+    /// The folder of a controller, without a slash at its end.
+    pub fn folder(&self, name: &str) -> String {
+        self.prefix.as_ref().map_or_else(|| name.to_owned(), |prefix| format!("{prefix}/{name}"))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{junit, signals, terminal};
 use clap::Args;
 use dyno_config::experiment::{self, ExperimentPlan, MatrixCell};
 use dyno_engine::Control;
-use dyno_experiment::directory::Directory;
+use dyno_experiment::directory::{Directory, DirectoryCopy};
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_experiment::{pending, to_make_again};
@@ -47,6 +47,12 @@ pub struct ResumeArgs {
     /// Print no progress
     #[arg(short, long)]
     pub quiet: bool,
+    /// Of a controller's Job: what is made again is noted once under this name, however many pods the Job has
+    #[arg(long, value_name = "JOB", hide = true)]
+    pub again_once: Option<String>,
+    /// Keeps the directory elsewhere, too.
+    #[arg(skip)]
+    pub copy: Option<Arc<dyn DirectoryCopy>>,
 }
 
 /// `dyno resume DIR`.
@@ -66,13 +72,17 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
         return Err(Failure::usage(format!("{}: {message}", args.dir.display())));
     }
     let (mut directory, text) = Directory::resume(&dir)?;
+    if let Some(copy) = &args.copy {
+        directory.keep_copy(copy.clone())?;
+    }
     let cleaned = put_back(&dir);
     if cleaned.is_err() {
         directory.note(Entry::End { status: "interrupted".into() })?;
     }
     cleaned?;
+    let noted = args.again_once.as_ref().is_some_and(|job| directory.has_noted_again(job));
     let wanted = |run: &RunRecord| {
-        (args.failed && run.status == RunStatus::Failed) || (args.invalid && run.trust == "invalid")
+        !noted && (args.failed && run.status == RunStatus::Failed || args.invalid && run.trust == "invalid")
     };
     let (plan, made_again) = match again(args, &directory, text, wanted) {
         Ok(found) => found,
@@ -83,6 +93,10 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
         }
     };
     directory.make_again(&made_again)?;
+    if let Some(job) = args.again_once.as_ref().filter(|_| !noted) {
+        // A pod that is killed before this line is followed by one that notes the rest.
+        directory.note(Entry::AgainNoted { job: job.clone() })?;
+    }
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let so_far = describe_progress(directory.ended.len(), plan.runs.len(), directory.record.searches);

@@ -1,5 +1,6 @@
 //! Errors of receivers.
 
+use crate::http_agent::describe_error;
 use std::time::Duration;
 
 /// A text that names no receiver.
@@ -34,7 +35,7 @@ pub enum BadHeaders {
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// The receiver has not answered.
-    #[error("no answer: {}", bare(.0))]
+    #[error("no answer: {}", describe_error(.0))]
     Silent(#[source] Box<ureq::Error>),
     /// It has answered with another status than 2xx.
     #[error("answered {status}{}", said(message))]
@@ -77,14 +78,6 @@ impl PushError {
             PushError::Refused { after, .. } => *after,
             _ => None,
         }
-    }
-}
-
-/// The error without the name of its kind.
-fn bare(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(error) => error.to_string(),
-        error => error.to_string(),
     }
 }
 

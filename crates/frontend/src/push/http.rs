@@ -1,11 +1,10 @@
 //! One request to a receiver.
 
+use crate::http_agent::tls;
 use crate::push::error::PushError;
 use crate::push::receiver::{PushProtocol, Receiver};
 use dyno_types::limits::PUSH_ANSWER_BYTES;
-use std::sync::Arc;
 use std::time::Duration;
-use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Proxy};
 
 /// Time for one request, connecting and the answer included.
@@ -72,16 +71,4 @@ impl ReceiverClient {
             after: after.map(|seconds| Duration::from_secs(seconds).min(LONGEST)),
         })
     }
-}
-
-/// TLS by ring, with the authorities that this host trusts (`SSL_CERT_FILE` names others).
-fn tls() -> TlsConfig {
-    let found = rustls_native_certs::load_native_certs().certs;
-    let roots: Vec<Certificate<'static>> =
-        found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
-    TlsConfig::builder()
-        .provider(TlsProvider::Rustls)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
-        .build()
 }

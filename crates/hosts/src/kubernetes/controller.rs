@@ -1,11 +1,11 @@
 //! A controller that stays: a Job whose pod conducts an experiment, so that no other host has to stay awake.
 //!
-//! The experiment's text goes into a Secret, since it may hold passwords; results lie on a volume. A pod that is killed or driven
-//! from its node is made again and goes on by the journal; an exit code of dyno's own but that of a signal is an answer, and ends
-//! the Job.
+//! The experiment's text goes into a Secret, since it may hold passwords; results lie on a volume, or in an object store whose
+//! login is in a Secret of the user's. A pod that is killed or driven from its node is made again and goes on by the journal; an
+//! exit code of dyno's own but that of a signal is an answer, and ends the Job.
 
 use crate::kubernetes::error::PodsError;
-use crate::kubernetes::in_pod::OWNER;
+use crate::kubernetes::in_pod::{CONDUCTED_BY, OWNER};
 use crate::kubernetes::kubectl::{Kubectl, KubectlError};
 use crate::kubernetes::manifests::pod::{DYNO, container_security, labels, pod, pull, resources};
 use crate::kubernetes::pods::{PodState, state};
@@ -21,10 +21,16 @@ use std::time::{Duration, Instant};
 
 /// Where the pod finds the experiment.
 pub const EXPERIMENT: &str = "/experiment";
+/// Where the pod finds the login of the object store, a file for each key of its Secret: the kubelet renews them.
+const STORE_LOGIN: &str = "/store";
 /// Where the volume of results is mounted.
 const WORK: &str = "/work";
+/// Keys that the Secret of an object store must have.
+pub const STORE_KEYS: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
 /// Name of the container.
 const CONTAINER: &str = "dyno";
+/// Size of a claim that is made.
+const CLAIM_BYTES: u64 = 1 << 30;
 /// Pods that may be killed before the Job gives up.
 const BACKOFF_LIMIT: u32 = 40;
 /// Time that a reader of a volume stays without being asked.
@@ -51,12 +57,16 @@ pub struct ClusterController {
     pub version: u32,
     /// Name of its Job and Secret.
     pub name: String,
-    /// Claim of the volume with the results.
-    pub claim: String,
+    /// Claim of the volume with the results; none where they are in an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
     /// True if the claim was made for this run.
     pub own_claim: bool,
     /// The way to the cluster, and who runs in pods.
     pub kubernetes: Kubernetes,
+    /// Longest time that an object store which was reached may be out of reach, seconds.
+    #[serde(default)]
+    pub outage_s: u64,
     /// True once the run has ended and all of it has been fetched.
     #[serde(default)]
     pub fetched: bool,
@@ -93,16 +103,27 @@ pub struct StartError {
 }
 
 impl ClusterController {
-    /// A controller with a random name.
-    pub fn named(name: &str, kubernetes: &Kubernetes) -> Self {
-        let given = kubernetes.controller.claim.clone();
+    /// A controller of this name; an object store that it has reached may be out of reach for `outage`.
+    pub fn named(name: &str, kubernetes: &Kubernetes, outage: Duration) -> Self {
+        let (given, stored) = (kubernetes.controller.claim.clone(), kubernetes.controller.store.is_some());
         ClusterController {
             version: 1,
             name: name.to_owned(),
-            own_claim: given.is_none(),
-            claim: given.unwrap_or_else(|| format!("{name}-runs")),
+            own_claim: given.is_none() && !stored,
+            claim: given.or_else(|| (!stored).then(|| format!("{name}-runs"))),
             kubernetes: kubernetes.clone(),
+            outage_s: outage.as_secs(),
             fetched: false,
+        }
+    }
+
+    /// Describes where its results stay when it is removed from the cluster.
+    pub fn results_place(&self) -> String {
+        match (&self.kubernetes.controller.store, &self.claim) {
+            (Some(store), _) => {
+                format!("in the bucket {}, below {}/", store.bucket, store.folder(&self.name))
+            }
+            (None, claim) => format!("on the claim {}", claim.as_deref().unwrap_or_default()),
         }
     }
 
@@ -137,7 +158,7 @@ impl ClusterController {
         }
     }
 
-    /// A pod with the volume of results, in which `command` runs.
+    /// A pod with the results, or room for those of an object store, in which `command` runs.
     fn pod(&self, component: &str, command: &[&str]) -> Value {
         let (asked, pods) = (&self.kubernetes, self.pods());
         let chosen = json!({"dyno.run": self.name, "app.kubernetes.io/component": component});
@@ -160,14 +181,16 @@ impl ClusterController {
                 "volumeMounts": [{"name": "runs", "mountPath": WORK}, {"name": "tmp", "mountPath": "/tmp"}],
             }]),
         );
-        spec.insert(
-            "volumes".into(),
-            json!([
-                {"name": "runs", "persistentVolumeClaim": {"claimName": self.claim}},
-                {"name": "tmp", "emptyDir": {}},
-            ]),
-        );
-        Value::Object(spec)
+        let runs = match &self.claim {
+            Some(claim) => json!({"name": "runs", "persistentVolumeClaim": {"claimName": claim}}),
+            None => json!({"name": "runs", "emptyDir": {}}),
+        };
+        spec.insert("volumes".into(), json!([runs, {"name": "tmp", "emptyDir": {}}]));
+        let mut spec = Value::Object(spec);
+        if let Some(store) = &asked.controller.store {
+            mount_secret(&mut spec, "store", &store.login, STORE_LOGIN);
+        }
+        spec
     }
 
     /// Objects of the controller: the experiment's text, the claim if none is given, the Job.
@@ -183,17 +206,18 @@ impl ClusterController {
         });
         let mut all = vec![secret];
         let asked = &self.kubernetes.controller;
-        if self.own_claim {
+        if let Some(claim) = self.claim.as_ref().filter(|_| self.own_claim) {
+            let size = asked.size.as_ref().map_or(CLAIM_BYTES, |size| size.0);
             let mut spec = json!({
                 "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": asked.size.0.to_string()}},
+                "resources": {"requests": {"storage": size.to_string()}},
             });
             if let Some(class) = &asked.class {
                 spec["storageClassName"] = class.clone().into();
             }
             all.push(json!({
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "metadata": {"name": self.claim, "labels": own("results")},
+                "metadata": {"name": claim, "labels": own("results")},
                 "spec": spec,
             }));
         }
@@ -204,7 +228,13 @@ impl ClusterController {
     /// The Job, whose pod begins the experiment, or goes on with it and makes runs `again`: `failed`, `invalid`.
     fn job(&self, again: &[&str]) -> Value {
         let (asked, directory) = (&self.kubernetes.controller, self.directory());
+        let (store, outage) = (self.store_text(), self.outage_s.to_string());
         let mut command = vec!["dyno", "conduct", "--experiment", EXPERIMENT, "--out", &directory];
+        command.extend(
+            store
+                .iter()
+                .flat_map(|store| ["--store", store.as_str(), "--login", STORE_LOGIN, "--outage-s", &outage]),
+        );
         command.extend(again.iter().flat_map(|which| ["--again", *which]));
         let mut spec = self.pod("controller", &command);
         spec["serviceAccountName"] = asked.account.clone().unwrap_or_else(|| "dyno".into()).into();
@@ -220,14 +250,7 @@ impl ClusterController {
                 json!({"name": OWNER, "value": format!("{}/$(DYNO_OWNER_UID)", self.name)}),
             ]);
         }
-        if let Some(mounts) = container["volumeMounts"].as_array_mut() {
-            mounts.push(json!({"name": "experiment", "mountPath": EXPERIMENT, "readOnly": true}));
-        }
-        if let Some(volumes) = spec["volumes"].as_array_mut() {
-            // Readable for the group, which is that of the pod.
-            let secret = json!({"secretName": self.name, "defaultMode": 0o440});
-            volumes.push(json!({"name": "experiment", "secret": secret}));
-        }
+        mount_secret(&mut spec, "experiment", &self.name, EXPERIMENT);
         let codes = json!({"containerName": CONTAINER, "operator": "In", "values": [1, 2, 3, 4, 5]});
         let own = labels(&self.name, "controller", DYNO);
         json!({
@@ -242,6 +265,32 @@ impl ClusterController {
                 "template": {"metadata": {"labels": own}, "spec": spec},
             },
         })
+    }
+
+    /// The object store, as its pods are told of it.
+    fn store_text(&self) -> Option<String> {
+        let store = self.kubernetes.controller.store.as_ref()?;
+        // A struct of texts is always JSON.
+        serde_json::to_string(store).ok()
+    }
+
+    /// Says what the Secret with the login of the object store lacks, if it lacks something. Its values are not read.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or lets this user read no Secret.
+    pub fn check_login(&self) -> Result<Option<String>, KubectlError> {
+        let Some(store) = &self.kubernetes.controller.store else { return Ok(None) };
+        let keys = "go-template={{range $key, $value := .data}}{{$key}} {{end}}";
+        let words = ["get", "secret", "--ignore-not-found", "-o", keys, "--", &store.login];
+        let found = self.kubectl().run(&words, None)?;
+        let has = |key: &&&str| found.split_whitespace().any(|own| own == **key);
+        let lacks = STORE_KEYS.iter().find(|key| !has(key));
+        let hint =
+            format!("`kubectl create secret generic {} --from-literal={}=...`", store.login, STORE_KEYS[0]);
+        Ok(lacks.map(|key| match found.trim().is_empty() {
+            true => format!("the namespace has no Secret {} with keys in it: {hint} makes it", store.login),
+            false => format!("the Secret {} has no key {key}", store.login),
+        }))
     }
 
     /// Has another pod go on with an experiment whose controller has ended, and make runs `again`; `say` hears what it waits for.
@@ -431,6 +480,9 @@ impl ClusterController {
         let failed = |source| PodsError::Copy { folder: folder.to_owned(), source };
         let mut command = self.kubectl().command(&["exec", pod, "-c", CONTAINER, "--"]);
         command.args(["dyno", "send", &self.directory()]).stdin(Stdio::null()).stdout(Stdio::piped());
+        if let Some(store) = self.store_text() {
+            command.args(["--store", &store, "--login", STORE_LOGIN]);
+        }
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or_else(|| failed(std::io::Error::other("no pipe")))?;
         let (unpacked, status) = std::thread::scope(|scope| {
@@ -448,7 +500,7 @@ impl ClusterController {
         unpacked.map_err(failed)?;
         match status.success() {
             true => Ok(()),
-            false => Err(failed(std::io::Error::other(format!("kubectl exec has ended with {status}")))),
+            false => Err(PodsError::NotSent { pod: pod.to_owned(), status }),
         }
     }
 
@@ -470,14 +522,48 @@ impl ClusterController {
         let name = self.name.as_str();
         kubectl.run(&["delete", "secret", "--ignore-not-found", "--wait=false", "--", name], None)?;
         removed(&kubectl, &selector, REMOVAL)?;
-        if results && self.own_claim {
-            let name = self.claim.as_str();
+        if let Some(claim) = self.claim.as_ref().filter(|_| results && self.own_claim) {
             let words =
-                ["delete", "persistentvolumeclaims", "--ignore-not-found", "--wait=false", "--", name];
+                ["delete", "persistentvolumeclaims", "--ignore-not-found", "--wait=false", "--", claim];
             kubectl.run(&words, None)?;
         }
         Ok(())
     }
+}
+
+/// Mounts a Secret in the first container of a pod, readable for the group, which is that of the pod.
+fn mount_secret(spec: &mut Value, volume: &str, secret: &str, path: &str) {
+    if let Some(mounts) = spec["containers"][0]["volumeMounts"].as_array_mut() {
+        mounts.push(json!({"name": volume, "mountPath": path, "readOnly": true}));
+    }
+    if let Some(volumes) = spec["volumes"].as_array_mut() {
+        volumes.push(json!({"name": volume, "secret": {"secretName": secret, "defaultMode": 0o440}}));
+    }
+}
+
+/// Removes what an earlier pod of this process' Job has made for its runs and not removed.
+///
+/// # Errors
+/// The cluster does not answer, refuses, or has not removed it in time.
+pub fn remove_left_of_own_job() -> Result<(), PodsError> {
+    let owner = std::env::var(OWNER).unwrap_or_default();
+    let Some((name, _)) = owner.split_once('/') else { return Ok(()) };
+    let (kubectl, selector) = (Kubectl::new(&Kubernetes::default()), format!("{CONDUCTED_BY}={name}"));
+    let words =
+        ["delete", "job", "-l", &selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
+    kubectl.run(&words, None)?;
+    removed(&kubectl, &selector, REMOVAL)
+}
+
+/// Returns whether a pod of this process' Job has ended before this one.
+///
+/// # Errors
+/// The cluster does not answer, or refuses to.
+pub fn follows_another_pod() -> Result<bool, KubectlError> {
+    let owner = std::env::var(OWNER).unwrap_or_default();
+    let Some((name, _)) = owner.split_once('/') else { return Ok(false) };
+    let job = Kubectl::new(&Kubernetes::default()).run_json(&["get", "job", name, "-o", "json"])?;
+    Ok(job["status"]["failed"].as_u64().is_some_and(|failed| failed > 0))
 }
 
 /// Waits for the end of a child, which is killed once `control` stops: it has a process group of its own, which Ctrl-C does not
@@ -531,12 +617,13 @@ fn state_of(job: &Value, pods: &[Value]) -> ControllerState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_config::experiment::kubernetes::ObjectStore;
     use dyno_config::experiment::read_plan;
 
     fn controller(more: &str) -> ClusterController {
         let text = format!("server: {{kind: redis}}\nkubernetes: {{{more}}}\n");
         let plan = read_plan(&text, "x.yaml", &[]).unwrap();
-        ClusterController::named("dyno-1a2b", plan.base.kubernetes.as_ref().unwrap())
+        ClusterController::named("dyno-1a2b", plan.base.kubernetes.as_ref().unwrap(), Duration::from_secs(60))
     }
 
     fn objects(controller: &ClusterController) -> Vec<Value> {
@@ -578,9 +665,28 @@ mod tests {
     }
 
     #[test]
+    fn results_in_a_bucket_need_no_claim_and_their_login_is_nowhere_but_in_its_secret() {
+        let own = controller("controller: {store: {bucket: results, prefix: nights, login: s3-login}}");
+        let made = objects(&own);
+        assert_eq!(made.iter().map(|object| &object["kind"]).collect::<Vec<_>>(), ["Secret", "Job"]);
+        let pod = &made[1]["spec"]["template"]["spec"];
+        assert_eq!(pod["volumes"][0], json!({"name": "runs", "emptyDir": {}}));
+        let secret = json!({"secretName": "s3-login", "defaultMode": 0o440});
+        assert_eq!(pod["volumes"][2], json!({"name": "store", "secret": secret}));
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+        assert!(mounts.contains(&json!({"name": "store", "mountPath": "/store", "readOnly": true})));
+        let command = pod["containers"][0]["command"].as_array().unwrap();
+        let at = command.iter().position(|word| word == "--store").unwrap();
+        let told: ObjectStore = serde_json::from_str(command[at + 1].as_str().unwrap()).unwrap();
+        assert_eq!(Some(&told), own.kubernetes.controller.store.as_ref());
+        assert_eq!(command[at + 2..], ["--login", "/store", "--outage-s", "60"]);
+        assert_eq!(own.results_place(), "in the bucket results, below nights/dyno-1a2b/");
+    }
+
+    #[test]
     fn a_claim_that_is_given_is_neither_made_nor_removed() {
         let own = controller("controller: {claim: results, account: bench}");
-        assert_eq!((own.claim.as_str(), own.own_claim), ("results", false));
+        assert_eq!((own.claim.as_deref(), own.own_claim), (Some("results"), false));
         let made = objects(&own);
         assert_eq!(made.iter().filter(|object| object["kind"] == "PersistentVolumeClaim").count(), 0);
         let pod = &made[1]["spec"]["template"]["spec"];

@@ -33,6 +33,14 @@ pub enum PodsError {
         /// Last lines of its log.
         log: Vec<String>,
     },
+    /// A pod has not sent all of a folder; what it said of that stands on standard error.
+    #[error("pod {pod} has not sent all of it: kubectl exec has ended with {status}")]
+    NotSent {
+        /// Its name.
+        pod: String,
+        /// How the command has ended.
+        status: std::process::ExitStatus,
+    },
     /// The cluster makes no pods, such as for a quota or a policy, in its own words.
     #[error("{0}")]
     Refused(String),

@@ -3,7 +3,7 @@
 use crate::kubernetes::collect::collect;
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::fit::no_room;
-use crate::kubernetes::in_pod::OWNER;
+use crate::kubernetes::in_pod::{CONDUCTED_BY, OWNER};
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::kubelet::Kubelets;
@@ -134,6 +134,7 @@ impl RunPods {
         if let Some((name, uid)) = std::env::var(OWNER).ok().as_deref().and_then(|own| own.split_once('/')) {
             let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid});
             own.made.job["metadata"]["ownerReferences"] = json!([owner]);
+            own.made.job["metadata"]["labels"][CONDUCTED_BY] = name.into();
         }
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create_objects(std::slice::from_ref(&own.made.job))?;
