@@ -1,7 +1,8 @@
 #!/bin/sh
-# Experiments in pods of a real one-node Kubernetes; skipped, and said so, where its binaries are not there (`make kubernetes` builds
+# Experiments in pods of a real Kubernetes of three nodes; skipped, and said so, where its binaries are not there (`make kubernetes` builds
 # them).
 set -eu
 cd "$(dirname "$0")/.."
-# One program with a whole cluster in it takes seven minutes; more than 25 are none.
-exec timeout --foreground -k 10 1500 "${CARGO:-cargo}" test --release --locked --workspace --test kubernetes -- --ignored --nocapture
+# Two tests with a whole cluster each, one after the other, take a quarter of an hour; more than 45 minutes are none.
+. scripts/servers.sh
+exec timeout --foreground -k 10 2700 "${CARGO:-cargo}" test --release --locked --workspace --test kubernetes -- --ignored --nocapture

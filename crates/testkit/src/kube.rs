@@ -3,11 +3,16 @@
 use crate::skip_because;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// There is one cluster at a time.
+static ONE: Mutex<()> = Mutex::new(());
 
 /// The cluster, up as long as this lives.
 pub struct Cluster {
     pub lab: PathBuf,
+    _one: MutexGuard<'static, ()>,
 }
 
 /// Number of nodes: node0, node1, ...
@@ -42,9 +47,10 @@ impl Cluster {
             skip_because("kubernetes", "its binaries are not there (tests/kubernetes/build.sh makes them)");
             return None;
         }
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // What an earlier test that was killed has left.
         run(&scripts().join("down.sh"), &[]);
-        let cluster = Cluster { lab };
+        let cluster = Cluster { lab, _one: one };
         let (up, text) = run(&scripts().join("up.sh"), &["node"]);
         if !up {
             skip_because(

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "stays";
 
-/// An experiment of two cells, in the namespace of this test.
-fn experiment(cluster: &Cluster) -> String {
+/// An experiment of two cells, in the namespace of a test.
+pub fn experiment(cluster: &Cluster, namespace: &str) -> String {
     format!(
-        "name: night\nserver: {{kind: redis}}\nkubernetes:\n  kubectl: {}\n  namespace: {NAMESPACE}\n  \
+        "name: night\nserver: {{kind: redis}}\nkubernetes:\n  kubectl: {}\n  namespace: {namespace}\n  \
          image: localhost/dyno:test\n  server_image: localhost/redis:7\n  pull: Never\n  \
          workers: {{requests: {{cpu: 50m}}}}\n  servers: {{requests: {{cpu: 50m}}}}\n  \
          controller: {{image: 'dyno-controller:0.1.0', requests: {{cpu: 50m}}}}\n\
@@ -36,7 +36,7 @@ pub fn a_pod_conducts(cluster: &Cluster) {
     k(&["apply", "--filename", &roles]);
     let kept = dyno.path("volume");
     let volume = a_volume(cluster, &kept);
-    std::fs::write(dyno.path("night.yaml"), experiment(cluster)).unwrap();
+    std::fs::write(dyno.path("night.yaml"), experiment(cluster, NAMESPACE)).unwrap();
     let begun = dyno.run(&["run", "night.yaml", "--in-cluster", "--out", "night"]);
     assert_exit(&begun, &[0]);
     let record: Value =
@@ -116,7 +116,7 @@ fn goes_on_inside(dyno: &Dyno, out: &Path) {
 
 /// Without its account it says so, and leaves nothing.
 fn what_cannot_begin(cluster: &Cluster, dyno: &Dyno) {
-    std::fs::write(dyno.path("early.yaml"), experiment(cluster)).unwrap();
+    std::fs::write(dyno.path("early.yaml"), experiment(cluster, NAMESPACE)).unwrap();
     let output = dyno.run(&["run", "early.yaml", "--in-cluster", "--out", "early"]);
     assert_exit(&output, &[3]);
     assert!(stderr(&output).contains("serviceaccount \"dyno\" not found"), "{}", stderr(&output));
@@ -128,7 +128,7 @@ fn what_cannot_begin(cluster: &Cluster, dyno: &Dyno) {
 fn one_that_is_stopped(cluster: &Cluster, dyno: &Dyno) {
     let kept = dyno.path("second");
     let volume = a_volume(cluster, &kept);
-    let text = experiment(cluster).replace("operations: 2000", "duration: 120s");
+    let text = experiment(cluster, NAMESPACE).replace("operations: 2000", "duration: 120s");
     std::fs::write(dyno.path("long.yaml"), text).unwrap();
     assert_exit(&dyno.run(&["run", "long.yaml", "--in-cluster", "--out", "long"]), &[0]);
     let record: Value =

@@ -5,6 +5,7 @@ mod charts;
 mod faults;
 mod in_cluster;
 mod inside;
+mod killed_pods;
 use dyno_testkit::kube;
 mod mongo;
 mod nodes;
@@ -30,7 +31,7 @@ fn record(dyno: &Dyno, out: &str) -> (PathBuf, Value) {
     records(dyno, out).pop().unwrap()
 }
 
-/// One test, because there is one cluster.
+/// One test, because there is one cluster; that of killed controllers has a cluster of its own, after this one.
 #[test]
 #[ignore = "needs a cluster: scripts/test-kubernetes.sh"]
 fn experiments_run_in_pods_and_leave_nothing() {
