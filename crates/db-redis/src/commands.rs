@@ -10,6 +10,7 @@ use dyno_db::command_target::{CommandTarget, Words};
 use dyno_db::probe::{FactsStep, NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::RunError;
 use dyno_types::command::CommandFacts;
+use dyno_types::key_rule::{KeyBegin, KeyFind, KeyRule, KeySpecification};
 use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Endpoint, Outcome, RefusalCode, Refused};
 use std::cell::RefCell;
@@ -40,30 +41,6 @@ struct CommandInfo {
     subcommands: Vec<(String, CommandInfo)>,
 }
 
-/// Where keys begin, and how many there are.
-#[derive(Clone, Debug, PartialEq)]
-struct KeySpecification {
-    begin: Begin,
-    find: Find,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Begin {
-    At(i64),
-    /// Behind this word, which is looked for from this place on.
-    Word(String, i64),
-    Unknown,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Find {
-    /// Last key, counted from the first one or, if negative, from the end; step; of the rest every so many parts.
-    Range(i64, i64, i64),
-    /// The argument with their number, the first key, and the step.
-    Number(i64, i64, i64),
-    Unknown,
-}
-
 fn number(reply: Option<&RespReply>) -> i64 {
     reply.and_then(|reply| reply.as_text().parse().ok()).unwrap_or(0)
 }
@@ -80,67 +57,48 @@ fn field<'a>(list: &'a [RespReply], name: &str) -> Option<&'a RespReply> {
     list.chunks_exact(2).find(|pair| pair[0].as_text() == name).map(|pair| &pair[1])
 }
 
-impl KeySpecification {
-    fn read(reply: &RespReply) -> Self {
-        let all = parts(Some(reply));
-        let part = |name: &str| {
-            let part = parts(field(all, name));
-            (field(part, "type").map_or("", RespReply::as_text), parts(field(part, "spec")))
-        };
-        let at = |spec: &[RespReply], name: &str| number(field(spec, name));
-        let begin = match part("begin_search") {
-            ("index", spec) => Begin::At(at(spec, "index")),
-            ("keyword", spec) => {
-                let word = field(spec, "keyword").map_or("", RespReply::as_text).to_owned();
-                Begin::Word(word, at(spec, "startfrom"))
-            }
-            _ => Begin::Unknown,
-        };
-        let find = match part("find_keys") {
-            ("range", spec) => Find::Range(at(spec, "lastkey"), at(spec, "keystep"), at(spec, "limit")),
-            ("keynum", spec) => {
-                Find::Number(at(spec, "keynumidx"), at(spec, "firstkey"), at(spec, "keystep"))
-            }
-            _ => Find::Unknown,
-        };
-        KeySpecification { begin, find }
-    }
+/// Reads where keys of a command are.
+fn read_specification(reply: &RespReply) -> KeySpecification {
+    let all = parts(Some(reply));
+    let part = |name: &str| {
+        let part = parts(field(all, name));
+        (field(part, "type").map_or("", RespReply::as_text), parts(field(part, "spec")))
+    };
+    let at = |spec: &[RespReply], name: &str| number(field(spec, name));
+    let begin = match part("begin_search") {
+        ("index", spec) => KeyBegin::At(at(spec, "index")),
+        ("keyword", spec) => {
+            let word = field(spec, "keyword").map_or("", RespReply::as_text).to_owned();
+            KeyBegin::Word(word, at(spec, "startfrom"))
+        }
+        _ => KeyBegin::Unknown,
+    };
+    let find = match part("find_keys") {
+        ("range", spec) => KeyFind::Range(at(spec, "lastkey"), at(spec, "keystep"), at(spec, "limit")),
+        ("keynum", spec) => KeyFind::Number(at(spec, "keynumidx"), at(spec, "firstkey"), at(spec, "keystep")),
+        _ => KeyFind::Unknown,
+    };
+    KeySpecification { begin, find }
+}
 
-    /// Numbers of the keys of a command; `None`: the specification does not say.
-    fn keys(&self, words: &[Vec<u8>]) -> Option<Vec<u16>> {
-        let end = words.len() as i64;
-        let begin = match &self.begin {
-            Begin::At(at) => *at,
-            Begin::Word(word, from) => {
-                let is_word = |at: &i64| words[*at as usize].eq_ignore_ascii_case(word.as_bytes());
-                let found = match *from < 0 {
-                    true => (1..=(end + from).min(end - 1)).rev().find(is_word),
-                    false => (*from..end).find(is_word),
-                };
-                // A word that is not there has no keys behind it.
-                let Some(at) = found else { return Some(Vec::new()) };
-                at + 1
-            }
-            Begin::Unknown => return None,
-        };
-        let (first, last, step) = match self.find {
-            Find::Range(last, step, limit) => {
-                let last = match last {
-                    -1 if limit > 1 => begin + (end - begin) / limit - 1,
-                    last if last < 0 => end + last,
-                    last => begin + last,
-                };
-                (begin, last, step)
-            }
-            Find::Number(place, first, step) => {
-                let text = words.get(usize::try_from(begin + place).ok()?)?;
-                let count: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-                (begin + first, begin + first + (count - 1) * step.max(1), step)
-            }
-            Find::Unknown => return None,
-        };
-        let keys = (first..=last.min(end - 1)).step_by(step.max(1) as usize);
-        Some(keys.filter(|at| *at > 0).map(|at| at as u16).collect())
+/// The words of a command as a specification takes them.
+fn as_slices(words: &[Vec<u8>]) -> Vec<&[u8]> {
+    words.iter().map(Vec::as_slice).collect()
+}
+
+/// Where movable keys are that older servers do not tell.
+fn older_keys(name: &str) -> Vec<KeySpecification> {
+    let one = |begin: KeyBegin, find: KeyFind| KeySpecification { begin, find };
+    let counted = |at: i64| one(KeyBegin::At(at), KeyFind::Number(0, 1, 1));
+    match name {
+        "EVAL" | "EVALSHA" | "EVAL_RO" | "EVALSHA_RO" | "FCALL" | "FCALL_RO" => vec![counted(2)],
+        "ZUNION" | "ZINTER" | "ZDIFF" | "SINTERCARD" | "ZINTERCARD" | "LMPOP" | "ZMPOP" => vec![counted(1)],
+        "ZUNIONSTORE" | "ZINTERSTORE" | "ZDIFFSTORE" => {
+            vec![one(KeyBegin::At(1), KeyFind::Range(0, 1, 0)), counted(2)]
+        }
+        "XREAD" | "XREADGROUP" => vec![one(KeyBegin::Word("STREAMS".into(), 1), KeyFind::Range(-1, 1, 2))],
+        "BLMPOP" | "BZMPOP" => vec![counted(2)],
+        _ => Vec::new(),
     }
 }
 
@@ -163,7 +121,7 @@ impl CommandInfo {
             blocks: has("blocking"),
             movable: has("movablekeys"),
             range: (number(all.get(3)), number(all.get(4)), number(all.get(5))),
-            keys: parts(all.get(8)).iter().map(KeySpecification::read).collect(),
+            keys: parts(all.get(8)).iter().map(read_specification).collect(),
             subcommands: subcommands.collect(),
         })
     }
@@ -178,9 +136,10 @@ impl CommandInfo {
     /// Numbers of the keys of a command; `None`: they must be asked for.
     fn keys(&self, words: &[Vec<u8>]) -> Option<Vec<u16>> {
         if !self.keys.is_empty() {
+            let words = as_slices(words);
             let mut all = Vec::new();
             for one in &self.keys {
-                all.extend(one.keys(words)?);
+                all.extend(one.find_keys(&words)?);
             }
             all.sort_unstable();
             all.dedup();
@@ -193,6 +152,26 @@ impl CommandInfo {
         let end = words.len() as i64;
         let last = if last < 0 { end + last } else { last };
         Some((first..=last.min(end - 1)).step_by(step.max(1) as usize).map(|at| at as u16).collect())
+    }
+}
+
+impl CommandInfo {
+    /// The same as a rule for all commands of this name.
+    fn into_rule(self, name: &str) -> KeyRule {
+        let subcommands = self.subcommands.into_iter().map(|(sub, info)| (sub, info.into_rule("")));
+        let (first, last, step) = self.range;
+        let keys = match self.keys.is_empty() {
+            false => self.keys,
+            true if self.movable => older_keys(name),
+            true if first <= 0 => Vec::new(),
+            true => {
+                // The last one is counted from the first here, and from the begin of the command there.
+                let last = if last < 0 { last } else { last - first };
+                let find = KeyFind::Range(last, step, 0);
+                vec![KeySpecification { begin: KeyBegin::At(first), find }]
+            }
+        };
+        KeyRule { keys, subcommands: subcommands.collect() }
     }
 }
 
@@ -400,6 +379,16 @@ impl CommandTarget for RedisCommands<'_> {
         commands.iter().enumerate().map(one).collect()
     }
 
+    fn key_rules(&self, names: &[String]) -> Result<BTreeMap<String, KeyRule>, RunError> {
+        let question = |name: &String| vec![b"COMMAND".to_vec(), b"INFO".to_vec(), name.clone().into_bytes()];
+        let answers = self.ask(0, &names.iter().map(question).collect::<Vec<_>>())?;
+        let rule = |(name, answer): (&String, &RespReply)| {
+            let info = CommandInfo::read(parts(Some(answer)).first()?)?;
+            Some((name.clone(), info.into_rule(name)))
+        };
+        Ok(names.iter().zip(&answers).filter_map(rule).collect())
+    }
+
     fn slot(&self, key: &[u8]) -> Option<u16> {
         self.target.topology.is_cluster().then(|| key_slot(key))
     }
@@ -478,28 +467,28 @@ mod tests {
         line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
     }
 
-    fn specification(begin: Begin, find: Find) -> CommandInfo {
+    fn specification(begin: KeyBegin, find: KeyFind) -> CommandInfo {
         CommandInfo { keys: vec![KeySpecification { begin, find }], ..CommandInfo::default() }
     }
 
     /// As the documentation of Redis has them.
     #[test]
     fn keys_are_where_specifications_say() {
-        let streams = specification(Begin::Word("STREAMS".into(), 4), Find::Range(-1, 1, 2));
+        let streams = specification(KeyBegin::Word("STREAMS".into(), 4), KeyFind::Range(-1, 1, 2));
         let line = words("XREADGROUP GROUP g c COUNT 1 STREAMS a b > >");
         assert_eq!(streams.keys(&line), Some(vec![7, 8]));
-        let eval = specification(Begin::At(2), Find::Number(0, 1, 1));
+        let eval = specification(KeyBegin::At(2), KeyFind::Number(0, 1, 1));
         assert_eq!(eval.keys(&words("EVAL x 2 a b c")), Some(vec![3, 4]));
         assert_eq!(eval.keys(&words("EVAL x 0 c")), Some(vec![]));
-        let mset = specification(Begin::At(1), Find::Range(-1, 2, 0));
+        let mset = specification(KeyBegin::At(1), KeyFind::Range(-1, 2, 0));
         assert_eq!(mset.keys(&words("MSET a 1 b 2")), Some(vec![1, 3]));
-        let blpop = specification(Begin::At(1), Find::Range(-2, 1, 0));
+        let blpop = specification(KeyBegin::At(1), KeyFind::Range(-2, 1, 0));
         assert_eq!(blpop.keys(&words("BLPOP a b 0")), Some(vec![1, 2]));
-        let get = specification(Begin::At(1), Find::Range(0, 1, 0));
+        let get = specification(KeyBegin::At(1), KeyFind::Range(0, 1, 0));
         assert_eq!(get.keys(&words("GET a")), Some(vec![1]));
-        let migrate = specification(Begin::Word("KEYS".into(), -2), Find::Range(-1, 1, 0));
+        let migrate = specification(KeyBegin::Word("KEYS".into(), -2), KeyFind::Range(-1, 1, 0));
         assert_eq!(migrate.keys(&words("MIGRATE h 1 x 0 5 KEYS a b")), Some(vec![7, 8]));
-        assert_eq!(specification(Begin::Unknown, Find::Unknown).keys(&words("SORT a")), None);
+        assert_eq!(specification(KeyBegin::Unknown, KeyFind::Unknown).keys(&words("SORT a")), None);
     }
 
     #[test]

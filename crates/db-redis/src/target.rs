@@ -16,7 +16,7 @@ use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::address::Address;
 use dyno_types::limits::ANSWER_BYTES;
-use dyno_types::{Content, Endpoint, Outcome, Refused, Verb};
+use dyno_types::{Content, Endpoint, Outcome, RefusalCode, Refused, Verb};
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
@@ -244,6 +244,17 @@ impl OpenTarget for OpenRedis {
 
     fn recorded_protocol(&self) -> Option<(&'static str, u32)> {
         Some(("redis", self.options.database))
+    }
+
+    fn check_replay(&self, _numbered: u64) -> Result<Vec<String>, Refused> {
+        if self.facts.get("redis_mode") == Some("cluster") && !self.topology.is_cluster() {
+            let message = format!(
+                "{} is a node of a cluster: a replay needs to know its slots: add `cluster=true` to the URI",
+                self.redacted()
+            );
+            return Err(Refused::new(RefusalCode::Unsupported, "target", message));
+        }
+        Ok(Vec::new())
     }
 
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {

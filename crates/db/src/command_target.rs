@@ -2,6 +2,8 @@
 
 use dyno_engine::RunError;
 use dyno_types::command::CommandFacts;
+use dyno_types::key_rule::KeyRule;
+use std::collections::BTreeMap;
 
 /// A command as its words.
 pub type Words = Vec<Vec<u8>>;
@@ -14,6 +16,14 @@ pub trait CommandTarget {
     /// The server lacks a command, in its words, or takes another number of arguments; or it does not answer. The number is
     /// that of the command.
     fn describe(&self, commands: &[Words]) -> Result<Vec<CommandFacts>, (usize, RunError)>;
+
+    /// Where the keys of commands of these names, in capitals, are. Names that the server lacks are not in the answer.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    fn key_rules(&self, _names: &[String]) -> Result<BTreeMap<String, KeyRule>, RunError> {
+        Ok(BTreeMap::new())
+    }
 
     /// The slot of a key, where the target is a cluster.
     fn slot(&self, _key: &[u8]) -> Option<u16> {

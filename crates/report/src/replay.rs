@@ -30,6 +30,15 @@ pub(crate) fn append_replay(out: &mut String, phase: &Phase, style: Style) {
         )
     });
     let _ = writeln!(out, "{}", style.wrap_text(&format!("replay   {compared}; {held}"), 9));
+    if let Some(crossing) = &replay.cross_slot {
+        let line = format!(
+            "         {} recorded commands ({:.1} %) not sent: keys in several slots ({})",
+            Thousands(crossing.count),
+            crossing.share * 100.0,
+            crossing.describe_most()
+        );
+        let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
+    }
     if style.details {
         for one in &replay.examples {
             let line = format!("         {}: then {}, now {}", one.command, one.then, one.now);

@@ -6,6 +6,7 @@ pub use crate::setting::Setting;
 use crate::system::System;
 pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
 pub use crate::verdict::{Claim, Grade, Reason, Trust, Verdict};
+use dyno_types::units::Thousands;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -441,6 +442,10 @@ pub struct ReplayFigures {
     /// Commands of the recording that were not sent, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub left_out: BTreeMap<String, u64>,
+    /// Commands of the recording that were not sent because their keys are in several slots of the cluster; absent where there
+    /// are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cross_slot: Option<CrossSlotFigures>,
     /// Why the recording was not read to its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unread: Option<String>,
@@ -458,6 +463,28 @@ impl ReplayFigures {
     /// Replies that differ.
     pub fn count_differing(&self) -> u64 {
         self.missing + self.error + self.kind + self.size
+    }
+}
+
+/// Commands of a recording whose keys are in several slots of the cluster: they are no arrivals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossSlotFigures {
+    /// Their number.
+    pub count: u64,
+    /// Their share of these and of those that are sent.
+    pub share: f64,
+    /// The same by name.
+    pub commands: BTreeMap<String, u64>,
+}
+
+impl CrossSlotFigures {
+    /// The most frequent of them, in words.
+    pub fn describe_most(&self) -> String {
+        let mut all: Vec<(&String, &u64)> = self.commands.iter().collect();
+        all.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
+        let shown = all.iter().take(3).map(|(name, count)| format!("{} {name}", Thousands(**count)));
+        let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
+        format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -19,8 +19,8 @@ use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::{CpuTimes, HostCpu, Queues};
 use dyno_record::{RawSample, Totals};
 use dyno_rundir::schema::{
-    Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, ReplayExample,
-    ReplayFigures, Status, Summary, ThenLatency, Threshold, VERSION, Verdict,
+    Claim, Client, CollectionFigures, Collections, CrossSlotFigures, Pair, Phase, PhaseHost, Planned,
+    ReplayExample, ReplayFigures, Status, Summary, ThenLatency, Threshold, VERSION, Verdict,
 };
 use dyno_rundir::{IntervalFacts, RunWriter};
 use dyno_types::limits::SAMPLES;
@@ -690,6 +690,11 @@ fn replay_figures(found: ReplayedReplies) -> ReplayFigures {
         examples: found.examples.into_iter().map(example).collect(),
         point: found.point,
         then: found.then.into_iter().map(latency).collect(),
+        cross_slot: (!found.crossing.is_empty()).then(|| {
+            let count = found.crossing.values().sum();
+            let share = count as f64 / found.recorded.max(1) as f64;
+            CrossSlotFigures { count, share, commands: found.crossing }
+        }),
         left_out: found.left_out,
         unread: found.failure,
     }

@@ -116,6 +116,18 @@ pub struct ReplyFacts<'a> {
     pub error: &'a [u8],
 }
 
+/// Nodes of a cluster that a recorded command is sent to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordedPlace {
+    /// One of them, whichever.
+    #[default]
+    AnyNode,
+    /// Every node that serves slots as a primary.
+    EveryNode,
+    /// The node that serves this slot.
+    Slot(u16),
+}
+
 /// Demands on a reply. One that does not meet them is [`crate::Outcome::Mismatch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplyExpectation {

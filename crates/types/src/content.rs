@@ -3,7 +3,7 @@
 //! A workload implements [`Content`]; drivers and stores call it while they encode. All methods are pure: the same
 //! request gives the same bytes, so that a retry, a redirect or a verification can render them again.
 
-use crate::command::{CommandTemplate, ReplyFacts, Traffic};
+use crate::command::{CommandTemplate, RecordedPlace, ReplyFacts, Traffic};
 use crate::document::{Operand, OperationShape};
 use crate::request::Request;
 
@@ -111,14 +111,24 @@ pub trait Content: Send + Sync {
         self.argument(request, command, argument, out);
     }
 
-    /// Appends the command that was recorded, as it goes over the wire.
-    fn recorded_command(&self, _request: &Request, _out: &mut Vec<u8>) {
+    /// Returns how many commands a recorded one is sent as, at least 1: it may be split over the slots of a cluster.
+    fn recorded_commands(&self, _request: &Request) -> u32 {
+        1
+    }
+
+    /// Appends command number `command` of a recorded one, as it goes over the wire.
+    fn recorded_command(&self, _request: &Request, _command: u32, _out: &mut Vec<u8>) {
         unreachable!("this content was not recorded");
     }
 
-    /// The slot of a recorded command's key; `None` where any node of a cluster will do.
-    fn recorded_slot(&self, _request: &Request) -> Option<u16> {
-        None
+    /// The nodes of a cluster that get command number `command` of a recorded one.
+    fn recorded_place(&self, _request: &Request, _command: u32) -> RecordedPlace {
+        RecordedPlace::AnyNode
+    }
+
+    /// Returns whether a recorded command belongs to a transaction: it goes to no other node than its begin.
+    fn recorded_stays(&self, _request: &Request) -> bool {
+        false
     }
 
     /// The reply to a recorded command is that of a cursor with this number; 0: of one that has no more to give.

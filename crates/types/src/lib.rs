@@ -15,6 +15,7 @@ pub mod document;
 pub mod driver;
 pub mod host_facts;
 pub mod host_header;
+pub mod key_rule;
 pub mod limits;
 pub mod metric;
 pub mod mongod;

@@ -111,6 +111,10 @@ pub struct ReplayedReplies {
     pub then: BTreeMap<String, BTreeMap<u64, u64>>,
     /// Commands that were not sent, by reason.
     pub left_out: BTreeMap<String, u64>,
+    /// Commands that were not sent because their keys are in several slots of the cluster, by name.
+    pub crossing: BTreeMap<String, u64>,
+    /// Commands of the recording that are sent, or cross slots.
+    pub recorded: u64,
     /// Why the recording could not be read to its end.
     pub failure: Option<String>,
 }
@@ -127,6 +131,7 @@ impl ReplayedReplies {
             (&mut self.connections, other.connections),
             (&mut self.not_compared, other.not_compared),
             (&mut self.errors_as_then, other.errors_as_then),
+            (&mut self.recorded, other.recorded),
         ];
         both.into_iter().for_each(|(own, more)| *own += more);
         let room = REPLAY_EXAMPLES.saturating_sub(self.examples.len());
@@ -135,10 +140,9 @@ impl ReplayedReplies {
             let own = self.then.entry(name).or_default();
             times.into_iter().for_each(|(ns, count)| *own.entry(ns).or_default() += count);
         }
-        other
-            .left_out
-            .into_iter()
-            .for_each(|(reason, count)| *self.left_out.entry(reason).or_default() += count);
+        for (own, more) in [(&mut self.left_out, other.left_out), (&mut self.crossing, other.crossing)] {
+            more.into_iter().for_each(|(reason, count)| *own.entry(reason).or_default() += count);
+        }
         self.failure = self.failure.take().or(other.failure);
         if self.point.is_empty() {
             self.point = other.point;

@@ -210,6 +210,24 @@ pub(super) fn check_divergence(replay: &ReplayFigures) -> CheckFinding {
     Some((trust, text))
 }
 
+/// Commands of a replay that a cluster cannot carry out: without them it measures something else.
+pub(super) fn check_cross_slot(replay: &ReplayFigures) -> CheckFinding {
+    let crossing = replay.cross_slot.as_ref()?;
+    let trust = match crossing.share {
+        share if share > 0.05 => Trust::Invalid,
+        share if share > 0.01 => Trust::Suspect,
+        _ => return None,
+    };
+    let text = format!(
+        "{} recorded commands ({:.1} %) are not sent: their keys, or those of their transaction, are in several slots of the \
+         cluster ({}); --split sends MGET, MSET, DEL, UNLINK and EXISTS slot by slot",
+        Thousands(crossing.count),
+        crossing.share * 100.0,
+        crossing.describe_most()
+    );
+    Some((trust, text))
+}
+
 /// Outcomes by the names of their metrics, as far as these are known.
 fn named_outcomes<'a>(e: &'a Evidence<'_>) -> impl Iterator<Item = (&'a str, &'a [u64; Outcome::COUNT])> {
     e.observations.mix.iter().map(|(name, _)| name.as_str()).zip(&e.totals.outcomes)

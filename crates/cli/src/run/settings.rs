@@ -117,7 +117,7 @@ mod tests {
             "recording" => (TRAFFIC, &[]),
             "load-from" => (DATA_SET, &[]),
             "only" => ("reads", &["--recording", TRAFFIC]),
-            "speed" | "from" | "to" | "include" | "yes-write" => ("3", &["--recording", TRAFFIC]),
+            "speed" | "from" | "to" | "include" | "yes-write" | "split" => ("3", &["--recording", TRAFFIC]),
             "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),
             _ => ("3", &[]),
         }
@@ -142,7 +142,11 @@ mod tests {
         for flag in RUN_FLAGS.iter().filter(|flag| !APART.contains(&flag.key.as_str())) {
             let (value, beside) = typed(&flag.long);
             let option = format!("--{}", flag.long);
-            let words = [&[option.as_str(), value][..], beside].concat();
+            let (value, typed) = match &flag.value_name {
+                Some(_) => (value, &[option.as_str(), value][..]),
+                None => ("true", &[option.as_str()][..]),
+            };
+            let words = [typed, beside].concat();
             let all = settings(&words);
             let found = all.iter().find(|one| one.key == flag.key);
             let found = found.map(|one| (one.value.as_str(), one.source.as_str()));

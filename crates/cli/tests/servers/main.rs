@@ -59,6 +59,7 @@ mod records_of_runs;
 mod records_of_tools;
 mod redis_tools;
 mod replay;
+mod replay_cluster;
 mod replay_mongodb;
 mod run;
 mod secrets;

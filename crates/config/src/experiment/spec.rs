@@ -392,6 +392,10 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--only <KIND>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<TrafficKind>,
+    /// On a cluster, send MGET, MSET, DEL, UNLINK and EXISTS whose keys are in several slots once for each slot. Default: false.
+    #[schemars(extend("x-flag" = "--split"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub split: bool,
     /// Commands that administer a server, such as FLUSHALL, CONFIG or dropDatabase, and are sent all the same. Default: none.
     #[schemars(extend("x-flag" = "--include <NAME>"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]

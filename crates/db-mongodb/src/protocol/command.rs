@@ -169,7 +169,7 @@ impl CommandWriter<'_> {
     /// A command that was recorded, with what this target asks for beside it.
     fn recorded(&self, request: &Request, out: &mut Vec<u8>) {
         let body = out.len();
-        self.content.recorded_command(request, out);
+        self.content.recorded_command(request, 0, out);
         let has = |out: &[u8], name: &str| bson::find_element(&out[body..], name).is_some();
         let mode = (self.single && !has(out, "$readPreference")).then_some(ReadPreference::PrimaryPreferred);
         let api = self.options.server_api.as_ref().filter(|_| !has(out, "apiVersion"));

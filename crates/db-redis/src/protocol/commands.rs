@@ -217,23 +217,6 @@ impl RedisDriver {
         Ok(Some((outcome, end)))
     }
 
-    /// The reply to a recorded command, and the position after it. An error as it was then is no failure.
-    pub(super) fn take_recorded(
-        &mut self,
-        x: &mut RedisExchange,
-        input: &[u8],
-    ) -> Result<Option<(Outcome, usize)>, NotResp> {
-        let Some(end) = skip_reply(input, 0)? else { return Ok(None) };
-        let facts = reply_facts(&input[..end]);
-        let as_then = self.content.compare_reply(&x.request, &facts);
-        x.records += 1;
-        let outcome = match read_token(input, 0)? {
-            Some((Token::Error(text), _)) if !as_then => self.fail(text),
-            _ => Outcome::Ok,
-        };
-        Ok(Some((outcome, end)))
-    }
-
     /// Keeps the parts of a whole reply that later steps use, and returns whether it is as expected.
     fn meets(&mut self, x: &mut RedisExchange, command: u32, reply: &[u8]) -> bool {
         let own = &self.commands[usize::from(x.request.shape)].commands[command as usize];

@@ -13,6 +13,7 @@ use super::resp::{NotResp, Token, put_bulk, put_command, read_token, skip_reply}
 use super::state::RedisDriver;
 use super::{documents, facts};
 use dyno_db::command_traffic::Unreported;
+use dyno_types::command::RecordedPlace;
 use dyno_types::{
     ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, ReceivedMessage, RefusalCode,
     Refused, Request, Then, Verb,
@@ -311,7 +312,11 @@ impl RedisDriver {
                         return Ok(Decoded::Reply { used, then: Then::Send { first: command, count: 1 } });
                     }
                     // A transaction that has lost a command to another node is refused as a whole.
-                    let stays = is_command && self.is_in_transaction(&x.request);
+                    let stays = match x.request.verb {
+                        Verb::Command => self.is_in_transaction(&x.request),
+                        Verb::Recorded => self.content.recorded_stays(&x.request),
+                        _ => false,
+                    };
                     self.stale |= stays && text.starts_with(b"MOVED");
                     if !stays && let Some(then) = self.redirect(text) {
                         return Ok(Decoded::Reply { used, then });
@@ -394,8 +399,8 @@ impl Driver for RedisDriver {
                 return x.waiting;
             }
             Verb::Recorded => {
-                x.waiting = 1;
-                return 1;
+                x.waiting = self.begin_recorded(x);
+                return x.waiting;
             }
             _ => {}
         }
@@ -439,9 +444,13 @@ impl Driver for RedisDriver {
                 None if self.is_subscription(x) => 0,
                 None => return self.topology.next_node(),
             },
-            Verb::Recorded => match self.content.recorded_slot(&x.request) {
-                Some(slot) => slot,
-                None => return self.topology.next_node(),
+            Verb::Recorded => match self.content.recorded_place(&x.request, command) {
+                RecordedPlace::Slot(slot) => slot,
+                RecordedPlace::AnyNode => return self.topology.next_node(),
+                RecordedPlace::EveryNode => {
+                    let nodes = self.topology.serving_nodes(false);
+                    return nodes.get(command as usize).copied().unwrap_or(0);
+                }
             },
             _ => self.slot_of(x, command),
         };
@@ -454,7 +463,7 @@ impl Driver for RedisDriver {
             (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
             (Verb::Document, _) => self.put_document(&x.request, command, out),
             (Verb::Command, _) => self.put_own(x, command, out),
-            (Verb::Recorded, _) => self.content.recorded_command(&x.request, out),
+            (Verb::Recorded, _) => self.content.recorded_command(&x.request, command, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
             _ => {
                 // Rendered where it is needed: kept in every operation it would cost a cache line.

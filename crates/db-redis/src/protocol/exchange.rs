@@ -1,5 +1,6 @@
 //! The state of one operation in flight; of a batch, how each of its inserts has ended.
 
+use super::recorded::JoinedReply;
 use dyno_types::{Outcome, Request};
 
 /// State of one operation in flight.
@@ -34,6 +35,8 @@ pub(super) struct ScanState {
     pub(super) batch: Batch,
     /// Parts of replies that later steps of an operation use, by their numbers.
     pub(super) replies: Vec<Vec<u8>>,
+    /// The replies so far to a recorded command that is sent as several.
+    pub(super) joined: Option<JoinedReply>,
 }
 
 impl RedisExchange {

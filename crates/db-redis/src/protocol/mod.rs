@@ -19,6 +19,7 @@ mod facts;
 mod index;
 mod messages;
 mod options;
+mod recorded;
 mod records;
 pub mod resp;
 mod state;

@@ -210,6 +210,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
+        if self.dispatcher.is_recorded && op.sent_ns != 0 {
+            self.users[user as usize].recorded.node = self.pool.connections[op.connection as usize].node;
+        }
         let ideal_ns = op.ideal_ns;
         self.operations.free_ops.push(id);
         self.operations.in_flight -= 1;

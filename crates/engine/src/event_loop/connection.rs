@@ -244,7 +244,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.pool.next_retry_ns = self.pool.next_retry_ns.min(retry_ns);
         self.driver.lost(node, id, step);
         let user = self.pool.connections[id as usize].user;
-        if self.dispatcher.is_recorded && user != CHECKER && self.clock.epoch_ns != 0 {
+        let is_last_used =
+            |user: u32| self.users.get(user as usize).is_some_and(|own| own.recorded.node == node);
+        if self.dispatcher.is_recorded && user != CHECKER && self.clock.epoch_ns != 0 && is_last_used(user) {
             // Also where nothing was under way: what the connection was told before is forgotten.
             self.shared.job.workload.connection_lost(self.dispatcher.user_number(user));
         }

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(super) struct RecordedUser {
     /// Operations under way.
     pub(super) under_way: u32,
+    /// The node that has ended the last operation.
+    pub(super) node: u16,
     /// True if the end of an operation is what it waits for.
     pub(super) waits: bool,
     /// When the last operation ended, and when a client that is never late would have ended it.

@@ -7,12 +7,14 @@ use super::mongodb::{CommandReader, Document, LeftOut, ReadCommand, command_word
 use super::options::ReplayOptions;
 use super::redis_rules::{is_comparable, sets_state};
 use super::selection::Chooser;
+use super::slots::{Placement, Placer, take_part};
 use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name};
 use crate::entry::{Arguments, Entry, RecordedReply};
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingPoint, RecordingReader};
 use crate::long::put_long;
 use crate::protocol::RecordedProtocol;
 use dyno_db_redis::protocol::resp::{put_array, put_bulk};
+use dyno_types::command::RecordedPlace;
 use dyno_workload::ReplayedReplies;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -75,6 +77,45 @@ impl NameTraits {
     }
 }
 
+/// What is sent of a command.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CommandText {
+    /// As it goes over the wire; empty where a value must be made first.
+    pub bytes: Box<[u8]>,
+    pub made: Option<Box<Arguments>>,
+}
+
+impl CommandText {
+    fn of_arguments(arguments: &Arguments) -> Self {
+        let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
+        if !is_kept {
+            return CommandText { bytes: Box::default(), made: Some(Box::new(arguments.clone())) };
+        }
+        let mut bytes = Vec::new();
+        put_command(arguments, &mut bytes);
+        CommandText { bytes: bytes.into_boxed_slice(), made: None }
+    }
+
+    fn put_wire(&self, out: &mut Vec<u8>) {
+        match &self.made {
+            None => out.extend_from_slice(&self.bytes),
+            Some(arguments) => put_command(arguments, out),
+        }
+    }
+
+    fn memory(&self) -> u64 {
+        let made = self.made.as_ref().map_or(0, |made| made.words().map(|word| word.len() as u64).sum());
+        self.bytes.len() as u64 + made
+    }
+}
+
+/// A part of a command that is split over the slots of a cluster.
+#[derive(Clone, Debug)]
+pub(super) struct PlayedPart {
+    pub slot: u16,
+    pub text: CommandText,
+}
+
 /// A command to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct PlayedCommand {
@@ -84,9 +125,13 @@ pub(super) struct PlayedCommand {
     /// True if it is sent once more, to bring a new connection into the state of the one before.
     pub restores: bool,
     pub effect: Effect,
-    /// As it goes over the wire; empty where a value must be made first.
-    pub bytes: Box<[u8]>,
-    pub made: Option<Box<Arguments>>,
+    pub text: CommandText,
+    /// What it is sent as where it is split over the slots of a cluster.
+    pub parts: Box<[PlayedPart]>,
+    /// Where it is sent in a cluster.
+    pub place: RecordedPlace,
+    /// It belongs to a transaction.
+    pub stays: bool,
     /// Of a command of MongoDB, whose bytes are its body.
     pub document: Option<Box<Document>>,
     /// The reply of then, where it can be compared.
@@ -96,21 +141,30 @@ pub(super) struct PlayedCommand {
 }
 
 impl PlayedCommand {
-    fn of_entry(entry: &Entry, traits: NameTraits) -> Self {
+    fn of_entry(entry: &Entry, traits: NameTraits, placement: &Placement) -> Self {
         let arguments = &entry.arguments;
-        let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
-        let mut bytes = Vec::new();
-        if is_kept {
-            put_command(arguments, &mut bytes);
-        }
+        let parts = match placement {
+            Placement::Split(parts) => parts
+                .iter()
+                .map(|(slot, keys)| PlayedPart {
+                    slot: *slot,
+                    text: CommandText::of_arguments(&take_part(arguments, keys)),
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let text =
+            if parts.is_empty() { CommandText::of_arguments(arguments) } else { CommandText::default() };
         PlayedCommand {
             at_ns: entry.at_ns,
             metric: traits.metric,
             waits: !entry.overlaps,
             restores: false,
             effect: traits.effect,
-            bytes: bytes.into_boxed_slice(),
-            made: (!is_kept).then(|| Box::new(arguments.clone())),
+            text,
+            parts: parts.into_boxed_slice(),
+            place: if let Placement::Sent(place) = placement { *place } else { RecordedPlace::AnyNode },
+            stays: false,
             document: None,
             then: entry.reply.as_ref().filter(|_| traits.is_comparable).cloned().map(Box::new),
             after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
@@ -125,25 +179,26 @@ impl PlayedCommand {
             waits: read.waits,
             restores: false,
             effect: Effect::None,
-            bytes: read.bytes.into_boxed_slice(),
-            made: None,
+            text: CommandText { bytes: read.bytes.into_boxed_slice(), made: None },
+            parts: Box::default(),
+            place: RecordedPlace::AnyNode,
+            stays: false,
             document: Some(Box::new(read.document)),
             then: entry.reply.as_ref().filter(|_| read.is_comparable).cloned().map(Box::new),
             after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
         }
     }
 
-    /// Appends the command as it goes over the wire, or its body, which the driver puts into a message.
-    pub fn put_wire(&self, out: &mut Vec<u8>) {
+    /// Appends the command as it goes over the wire, or part number `number` of it; or its body, which the driver puts into a
+    /// message.
+    pub fn put_wire(&self, number: u32, out: &mut Vec<u8>) {
+        if let Some(part) = self.parts.get(number as usize) {
+            return part.text.put_wire(out);
+        }
         let from = out.len();
-        match &self.made {
-            None => {
-                out.extend_from_slice(&self.bytes);
-                if let Some(cursor) = self.document.as_ref().and_then(|document| document.cursor) {
-                    out[from + cursor.at..][..8].copy_from_slice(&cursor.number.to_le_bytes());
-                }
-            }
-            Some(arguments) => put_command(arguments, out),
+        self.text.put_wire(out);
+        if let Some(cursor) = self.document.as_ref().and_then(|document| document.cursor) {
+            out[from + cursor.at..][..8].copy_from_slice(&cursor.number.to_le_bytes());
         }
     }
 
@@ -153,18 +208,19 @@ impl PlayedCommand {
             line.chars().take(60).map(|c| if c.is_control() { '.' } else { c }).collect::<String>()
         };
         if self.document.is_some() {
-            return shown(&command_words(&self.bytes));
+            return shown(&command_words(&self.text.bytes));
         }
-        let words: Vec<&[u8]> = match &self.made {
-            None => bulk_strings(&self.bytes).take(2).collect(),
+        let text = self.parts.first().map_or(&self.text, |part| &part.text);
+        let words: Vec<&[u8]> = match &text.made {
+            None => bulk_strings(&text.bytes).take(2).collect(),
             Some(arguments) => arguments.words().take(2).collect(),
         };
         shown(&String::from_utf8_lossy(&words.join(&b' ')))
     }
 
     fn memory(&self) -> u64 {
-        self.bytes.len() as u64
-            + self.made.as_ref().map_or(0, |made| made.words().map(|w| w.len() as u64).sum())
+        self.text.memory()
+            + self.parts.iter().map(|part| part.text.memory() + OVERHEAD).sum::<u64>()
             + OVERHEAD
     }
 }
@@ -335,6 +391,8 @@ impl Feed {
             point: point.into(),
             then,
             left_out,
+            crossing: self.survey.crossing.clone(),
+            recorded: self.survey.commands + self.survey.crossing.values().sum::<u64>(),
             failure: self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ..self.divergence.so_far()
         }
@@ -401,6 +459,7 @@ impl Feed {
         let number_of = |name: &str| metrics.iter().position(|one| one == name);
         let other = number_of(OTHER).unwrap_or(0) as u16;
         let mut chooser = Chooser::new(&self.options, self.protocol);
+        let mut placer = self.options.cluster.as_deref().map(Placer::new);
         let mut documents = (self.protocol == RecordedProtocol::Mongodb)
             .then(|| CommandReader::new(self.options.replay_number));
         // By the command's name as it was written.
@@ -425,11 +484,16 @@ impl Feed {
                 continue;
             }
             commands += 1;
+            let placement = match &mut placer {
+                Some(placer) if !entry.arguments.is_empty() => placer.place(&entry),
+                _ => Placement::SINGLE,
+            };
             let number = documents.as_mut().map_or(0, |documents| documents.take_number(entry.connection));
             let (recorded_ns, is_in_part) = (entry.at_ns, self.options.is_in_part(entry.at_ns));
             if let Some(schedule) = &mut schedule {
                 let is_sent = is_in_part
                     && self.survey.has_user(entry.connection)
+                    && placement.is_sent()
                     && chooser.reason_against(&entry).is_none();
                 if is_sent {
                     self.read_ns.store(self.options.from_ns + schedule.peek_arrival().1, Ordering::Relaxed);
@@ -453,7 +517,11 @@ impl Feed {
                 continue;
             }
             if !is_in_part {
-                if recorded_ns < self.options.from_ns && documents.is_none() && sets_state(&entry.arguments) {
+                if recorded_ns < self.options.from_ns
+                    && documents.is_none()
+                    && sets_state(&entry.arguments)
+                    && placement.is_sent()
+                {
                     let name = entry.arguments.command_name();
                     if name == "RESET" {
                         before.remove(&entry.connection);
@@ -465,7 +533,7 @@ impl Feed {
                 }
                 continue;
             }
-            if chooser.reason_against(&entry).is_some() {
+            if !placement.is_sent() || chooser.reason_against(&entry).is_some() {
                 if let Some(left_out) = open.get_mut(&entry.connection) {
                     *left_out = true;
                 }
@@ -502,7 +570,11 @@ impl Feed {
                 let is_first = std::mem::replace(held, entry.connection) == NO_USER;
                 let mut all = before.remove(&entry.connection).unwrap_or_default();
                 let selects = |(name, _): &(String, Entry)| name == "SELECT";
-                if !is_first && !entry.arguments.is_named("SELECT") && !all.iter().any(selects) {
+                if !is_first
+                    && placer.is_none()
+                    && !entry.arguments.is_named("SELECT")
+                    && !all.iter().any(selects)
+                {
                     let database = self.options.database.to_string();
                     let arguments = Arguments::from_words(["SELECT", &database]);
                     all.push(("SELECT".into(), Entry { arguments, ..Entry::default() }));
@@ -510,7 +582,8 @@ impl Feed {
                 for (_, mut one) in all {
                     (one.at_ns, one.implied, one.overlaps, one.reply) = (entry.at_ns, true, false, None);
                     let metric = number_of(&metric_name(&one)).map_or(other, |number| number as u16);
-                    self.push(user, PlayedCommand::of_entry(&one, NameTraits::added(metric, Effect::State)));
+                    let traits = NameTraits::added(metric, Effect::State);
+                    self.push(user, PlayedCommand::of_entry(&one, traits, &Placement::SINGLE));
                 }
             }
             if entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
@@ -528,7 +601,8 @@ impl Feed {
                 open.insert(entry.connection, false);
             }
             if entry.arguments.is_named("RESET") {
-                self.put_reset(user, &entry, open.remove(&entry.connection).is_some(), other);
+                let in_transaction = open.remove(&entry.connection).is_some();
+                self.put_reset(user, &entry, in_transaction, other, &placement);
                 continue;
             }
             if facts.may_expire
@@ -536,7 +610,9 @@ impl Feed {
             {
                 entry.arguments = arguments;
             }
-            self.push(user, PlayedCommand::of_entry(&entry, facts));
+            let stays = facts.effect == Effect::Ends || open.contains_key(&entry.connection);
+            let command = PlayedCommand { stays, ..PlayedCommand::of_entry(&entry, facts, &placement) };
+            self.push(user, command);
             if !self.await_load() {
                 return Ok(());
             }
@@ -599,13 +675,15 @@ impl Feed {
     }
 
     /// What a `RESET` does, without losing the login: the transaction ends, and the connection goes back to its first database.
-    fn put_reset(&self, user: u32, entry: &Entry, in_transaction: bool, metric: u16) {
+    fn put_reset(&self, user: u32, entry: &Entry, in_transaction: bool, metric: u16, placement: &Placement) {
         let database = self.options.database.to_string();
         let discards = in_transaction.then(|| (vec!["DISCARD"], Effect::Ends));
-        for (words, effect) in discards.into_iter().chain([(vec!["SELECT", &database], Effect::State)]) {
+        let selects = self.options.cluster.is_none().then(|| (vec!["SELECT", &database], Effect::State));
+        for (words, effect) in discards.into_iter().chain(selects) {
             let one =
                 Entry { at_ns: entry.at_ns, arguments: Arguments::from_words(words), ..Entry::default() };
-            self.push(user, PlayedCommand::of_entry(&one, NameTraits::added(metric, effect)));
+            let command = PlayedCommand::of_entry(&one, NameTraits::added(metric, effect), placement);
+            self.push(user, PlayedCommand { stays: effect == Effect::Ends, ..command });
         }
     }
 
@@ -627,7 +705,8 @@ mod tests {
             let arguments = Arguments::from_words(["SET", key, "secret"]);
             let entry = Entry { arguments, ..Entry::default() };
             assert_eq!(
-                PlayedCommand::of_entry(&entry, NameTraits::added(0, Effect::None)).first_words(),
+                PlayedCommand::of_entry(&entry, NameTraits::added(0, Effect::None), &Placement::SINGLE)
+                    .first_words(),
                 shown
             );
         }

@@ -18,6 +18,7 @@ mod mongodb;
 mod options;
 mod redis_rules;
 mod selection;
+mod slots;
 mod survey;
 mod workload;
 
@@ -25,5 +26,6 @@ pub use data_set::{DataSetContents, find_contents};
 pub use mongodb::sent_document;
 pub use options::{ReplayOnly, ReplayOptions, ReplaySchedule};
 pub(crate) use selection::Chooser;
+pub use slots::ClusterRules;
 pub use survey::{DATABASES, RecordingSurvey, survey_file};
 pub use workload::Replay;

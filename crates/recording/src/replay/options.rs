@@ -1,6 +1,8 @@
 //! How a recording is replayed.
 
+use super::slots::ClusterRules;
 use dyno_engine::arrivals::{Process, Profile, Schedule};
+use std::sync::Arc;
 
 /// Which half of the traffic is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub struct ReplayOptions {
     pub database: u32,
     /// A number of this replay, the same for all its workers: sessions of then get ids that no other replay has.
     pub replay_number: u64,
+    /// Where commands go, if the target is a cluster.
+    pub cluster: Option<Arc<ClusterRules>>,
 }
 
 impl Default for ReplayOptions {
@@ -67,6 +71,7 @@ impl Default for ReplayOptions {
             part: (0, 1),
             database: 0,
             replay_number: 0,
+            cluster: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::mongodb::mongodb_rules;
 use super::options::ReplayOptions;
-use super::redis_rules;
+use super::{redis_rules, slots};
 use crate::entry::Entry;
 use crate::protocol::RecordedProtocol;
 use std::collections::HashMap;
@@ -38,6 +38,9 @@ impl<'a> Chooser<'a> {
             RecordedProtocol::Mongodb => return mongodb_rules::reason_against(self.options, arguments),
             _ if arguments.is_empty() => return redis_rules::reason_against(self.options, arguments),
             _ => {}
+        }
+        if slots::was_sent_again(entry) {
+            return Some("commands that the cluster of then had sent again: those are sent");
         }
         match self.known.get(arguments.word(0)) {
             Some(Decided::ByName(reason)) => return *reason,

@@ -4,6 +4,7 @@ use super::mongodb::mongodb_rules;
 use super::options::ReplayOptions;
 use super::redis_rules::{may_wait, sets_state, waits_for_data};
 use super::selection::Chooser;
+use super::slots::{Placement, Placer};
 use crate::entry::Entry;
 use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
 use crate::protocol::RecordedProtocol;
@@ -50,6 +51,8 @@ pub struct RecordingSurvey {
     pub left_out: BTreeMap<String, u64>,
     /// Of each name, the words of one of its commands.
     pub examples: BTreeMap<String, Vec<Vec<u8>>>,
+    /// Commands that are not sent because their keys are in several slots of the cluster, by name.
+    pub crossing: BTreeMap<String, u64>,
     /// Commands with a recorded reply.
     pub replies: u64,
     /// Databases that connections select.
@@ -148,10 +151,20 @@ pub fn survey_file(
     let mut sent: Vec<u64> = Vec::new();
     let mut chooser = Chooser::new(options, header.protocol);
     let is_redis = header.protocol == RecordedProtocol::Redis;
+    let mut placer = options.cluster.as_deref().map(Placer::new);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
         let is_entry = event == RecordedEvent::Entry;
-        if is_redis && is_entry && entry.at_ns < options.from_ns && sets_state(&entry.arguments) {
+        let placement = match &mut placer {
+            Some(placer) if is_entry && !entry.arguments.is_empty() => placer.place(&entry),
+            _ => Placement::SINGLE,
+        };
+        if is_redis
+            && is_entry
+            && entry.at_ns < options.from_ns
+            && sets_state(&entry.arguments)
+            && placement.is_sent()
+        {
             // It may be sent at the part's begin.
             counts.entry(entry.arguments.command_name()).or_default();
         }
@@ -161,7 +174,7 @@ pub fn survey_file(
             if waits() {
                 waiting.insert(entry.connection);
             }
-            if entry.arguments.is_named("SELECT") && entry.arguments.count() == 2 {
+            if entry.arguments.is_named("SELECT") && entry.arguments.count() == 2 && placement.is_sent() {
                 let chosen: Option<u32> =
                     std::str::from_utf8(entry.arguments.word(1)).ok().and_then(|text| text.parse().ok());
                 found.databases.extend(chosen);
@@ -174,6 +187,17 @@ pub fn survey_file(
         if let Some(reason) = chooser.reason_against(&entry) {
             *found.left_out.entry(reason.into()).or_default() += 1;
             continue;
+        }
+        match placement {
+            Placement::LeftOut(reason) => {
+                *found.left_out.entry(reason.into()).or_default() += 1;
+                continue;
+            }
+            Placement::Crosses => {
+                *found.crossing.entry(metric_name(&entry)).or_default() += 1;
+                continue;
+            }
+            Placement::Sent(_) | Placement::Split(_) => {}
         }
         let place = entry.connection as usize;
         if place >= spans.len() {
@@ -210,7 +234,7 @@ pub fn survey_file(
     }
     found.commands = sent.iter().sum::<u64>() - of_waiting;
     (found.user_of, found.users, found.connections) = users_of(&spans, USERS);
-    if is_redis && found.users < found.connections {
+    if is_redis && found.users < found.connections && options.cluster.is_none() {
         // A user that goes on with another connection goes back to its database.
         counts.entry("SELECT".into()).or_default();
     }

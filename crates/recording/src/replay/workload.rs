@@ -6,7 +6,7 @@ use super::options::ReplayOptions;
 use super::survey::RecordingSurvey;
 use crate::entry::RecordedKind;
 use crate::format::RecordingHeader;
-use dyno_types::command::ReplyFacts;
+use dyno_types::command::{RecordedPlace, ReplyFacts};
 use dyno_types::metric::HELD;
 use dyno_types::{Content, Outcome, Request, Verb};
 use dyno_workload::{Draw, Frontier, Hooks, NextRecorded, OwnMetrics, ReplayedReplies, Workload};
@@ -252,6 +252,10 @@ impl Workload for Replay {
             }
             return;
         }
+        if command.stays && matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
+            // What follows would be sent outside of the transaction.
+            user.skips |= std::mem::take(&mut user.in_transaction);
+        }
         match (outcome, &command.then) {
             // The run has ended before its reply.
             (Outcome::Aborted, _) => self.feed.divergence.skip(),
@@ -339,11 +343,30 @@ impl Content for ReplayContent {
         true
     }
 
-    fn recorded_command(&self, request: &Request, out: &mut Vec<u8>) {
+    fn recorded_commands(&self, request: &Request) -> u32 {
+        let user = self.feed.user(u64::from(request.collection));
+        let command = user.under_way.get(request.key as usize).and_then(Option::as_ref);
+        command.map_or(1, |command| command.parts.len().max(1) as u32)
+    }
+
+    fn recorded_command(&self, request: &Request, number: u32, out: &mut Vec<u8>) {
         let user = self.feed.user(u64::from(request.collection));
         if let Some(Some(command)) = user.under_way.get(request.key as usize) {
-            command.put_wire(out);
+            command.put_wire(number, out);
         }
+    }
+
+    fn recorded_place(&self, request: &Request, number: u32) -> RecordedPlace {
+        let user = self.feed.user(u64::from(request.collection));
+        let Some(Some(command)) = user.under_way.get(request.key as usize) else {
+            return RecordedPlace::AnyNode;
+        };
+        command.parts.get(number as usize).map_or(command.place, |part| RecordedPlace::Slot(part.slot))
+    }
+
+    fn recorded_stays(&self, request: &Request) -> bool {
+        let user = self.feed.user(u64::from(request.collection));
+        user.under_way.get(request.key as usize).and_then(Option::as_ref).is_some_and(|command| command.stays)
     }
 
     fn recorded_cursor(&self, request: &Request, number: i64) {

@@ -14,6 +14,11 @@ pub(super) fn render_replay(phase: &Phase) -> Markup {
             @let row = |one: &dyno_rundir::schema::ReplayExample| [one.command.clone(), one.then.clone(), one.now.clone()];
             (render_table("The first replies that differ", &["command", "then", "now"], replay.examples.iter().map(row), 3))
         }
+        @if let Some(crossing) = &replay.cross_slot {
+            @let title = format!("Not sent: keys in several slots of the cluster ({})", format_percent(crossing.share));
+            @let row = |(name, count): (&String, &u64)| [name.clone(), format_whole(*count as f64)];
+            (render_table(&title, &["operation", "commands"], crossing.commands.iter().map(row), 1))
+        }
         @if !replay.left_out.is_empty() {
             @let row = |(reason, count): (&String, &u64)| [reason.clone(), format_whole(*count as f64)];
             (render_table("Not sent", &["reason", "commands"], replay.left_out.iter().map(row), 1))

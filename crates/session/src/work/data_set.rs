@@ -1,6 +1,6 @@
 //! A data set from a file, as the load phase of any workload.
 
-use crate::work::recording::{check_protocol, survey_recording};
+use crate::work::recording::{check_protocol, find_key_rules, read_cluster_rules, survey_recording};
 use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::PropertySettings;
@@ -29,6 +29,19 @@ pub(super) struct LoadedWork {
     hint: String,
     /// The workload of the load that was handed out last: [`Work::part`] must tell it from the measured one.
     loading: Mutex<Weak<Replay>>,
+}
+
+/// Refuses a data set of which something cannot be sent.
+fn refuse_holes(survey: &RecordingSurvey, file: &str, key: &str) -> Result<(), Refused> {
+    let crossing: u64 = survey.crossing.values().sum();
+    let crossing = (crossing > 0).then(|| ("commands whose keys are in several slots", crossing));
+    let left_out = survey.left_out.iter().map(|(reason, count)| (reason.as_str(), *count));
+    let Some((reason, count)) = left_out.chain(crossing).next() else { return Ok(()) };
+    let message = format!(
+        "{key}: {file}: {} {reason} cannot be sent, and a data set with holes is none",
+        Thousands(count)
+    );
+    Err(Refused::new(RefusalCode::BadFile, key, message))
 }
 
 /// What a target holds of a data set.
@@ -70,13 +83,7 @@ impl LoadedWork {
             let message = format!("{key}: {file}: it has no end: it was cut off, and data are missing");
             return Err(Refused::new(RefusalCode::BadFile, key, message));
         }
-        if let Some((reason, count)) = survey.left_out.iter().next() {
-            let message = format!(
-                "{key}: {file}: {} {reason} cannot be sent, and a data set with holes is none",
-                Thousands(*count)
-            );
-            return Err(Refused::new(RefusalCode::BadFile, key, message));
-        }
+        refuse_holes(&survey, file, &key)?;
         Ok(LoadedWork {
             spec: spec.clone(),
             work,
@@ -193,6 +200,16 @@ impl LoadedWork {
         all.into_iter().try_for_each(|of| collections.remove_of(&of.database, &of.collection))
     }
 
+    /// Takes over where the keys of its commands are, if the target is a cluster.
+    fn adopt_cluster(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        if let Some(rules) = &prepared.key_rules {
+            self.options.cluster = Some(read_cluster_rules(&self.file, rules, false, &self.key)?);
+            (_, self.survey) = survey_recording(&self.file, &self.options, &self.key)?;
+            refuse_holes(&self.survey, &self.file, &self.key)?;
+        }
+        Ok(())
+    }
+
     fn read_contents(&self) -> Result<DataSetContents, Refused> {
         find_contents(Path::new(&self.file), self.options.database)
             .map_err(|why| self.refused(RefusalCode::BadFile, &why.to_string()))
@@ -257,6 +274,10 @@ impl Work for LoadedWork {
         };
         let mut ready = self.work.prepare(opened, control)?;
         (ready.database, ready.load) = (self.options.database, load);
+        if let Some(rules) = find_key_rules(opened, &self.survey)? {
+            ready.key_rules.get_or_insert_default().extend(rules);
+        }
+        self.adopt_cluster(&ready)?;
         ready.notes.splice(0..0, notes);
         Ok(ready)
     }
@@ -264,6 +285,7 @@ impl Work for LoadedWork {
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
         self.must_load = prepared.load;
         self.options.database = prepared.database;
+        self.adopt_cluster(prepared)?;
         self.work.adopt(&Prepared { load: false, ..prepared.clone() })
     }
 

@@ -25,8 +25,10 @@ use dyno_config::experiment::Experiment;
 use dyno_config::settings::Source;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
+use dyno_types::key_rule::KeyRule;
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Facts of a command, as workers tell each other.
@@ -62,6 +64,9 @@ pub struct Prepared {
     /// Names of recorded commands that only read, as the server says.
     #[serde(default)]
     pub reading: Vec<String>,
+    /// Where the keys of recorded commands are, by name, if the target is a cluster.
+    #[serde(default)]
+    pub key_rules: Option<BTreeMap<String, KeyRule>>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

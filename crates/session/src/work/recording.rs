@@ -8,12 +8,14 @@ use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
 use dyno_recording::replay::{
-    DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplaySchedule, survey_file,
+    ClusterRules, DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplaySchedule, survey_file,
 };
 use dyno_recording::{Lack, RecordedProtocol, RecordingHeader};
+use dyno_types::key_rule::KeyRule;
 use dyno_types::units::{Thousands, written_duration};
 use dyno_types::{Content, RefusalCode, Refused, Verb};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
@@ -100,6 +102,7 @@ fn options_of(source: &RecordingSource, schedule: Option<ReplaySchedule>) -> Rep
         part: (0, 1),
         database: 0,
         replay_number: 0,
+        cluster: None,
     }
 }
 
@@ -135,11 +138,32 @@ pub(super) fn check_protocol(
         );
         return Err(Refused::new(RefusalCode::Unsupported, key, message));
     };
-    if opened.command_target().is_some_and(|target| target.slot(b"key").is_some()) {
-        let message = format!("{key}: recordings cannot be replayed on a cluster yet");
-        return Err(Refused::new(RefusalCode::Unsupported, key, message));
-    }
     Ok(database)
+}
+
+/// Where the keys of a recording's commands are, if the target is a cluster.
+pub(super) fn find_key_rules(
+    opened: &dyn OpenTarget,
+    survey: &RecordingSurvey,
+) -> Result<Option<BTreeMap<String, KeyRule>>, RunError> {
+    let Some(target) = opened.command_target().filter(|target| target.slot(b"").is_some()) else {
+        return Ok(None);
+    };
+    let names: Vec<String> = survey.examples.keys().cloned().collect();
+    target.key_rules(&names).map(Some)
+}
+
+/// Where a recording's commands go in a cluster, by where their keys are.
+pub(super) fn read_cluster_rules(
+    file: &str,
+    rules: &BTreeMap<String, KeyRule>,
+    split: bool,
+    key: &str,
+) -> Result<Arc<ClusterRules>, Refused> {
+    let found = ClusterRules::read_file(Path::new(file), rules.clone(), split);
+    found.map(Arc::new).map_err(|error| {
+        Refused::new(RefusalCode::BadFile, key.to_owned(), format!("{key}: {file}: {error}"))
+    })
 }
 
 impl RecordedWork {
@@ -301,6 +325,10 @@ impl RecordedWork {
             return self.adopt(ready).map_err(RunError::from);
         };
         ready.reading = self.describe(target.as_ref(), &mut ready.notes)?;
+        ready.key_rules = find_key_rules(opened, &self.survey)?;
+        if self.source.split && ready.key_rules.is_none() {
+            ready.notes.push(format!("{} is no cluster: no command is split", opened.redacted()));
+        }
         self.adopt(ready)?;
         self.refuse_writes_to_keys(opened, target.as_ref())
     }
@@ -379,6 +407,14 @@ impl Work for RecordedWork {
         for (reason, count) in &survey.left_out {
             ready.notes.push(format!("not sent: {} {reason}", Thousands(*count)));
         }
+        let crossing: u64 = survey.crossing.values().sum();
+        if crossing > 0 {
+            let share = crossing as f64 * 100.0 / (survey.commands + crossing) as f64;
+            ready.notes.push(format!(
+                "not sent: {} commands ({share:.1} %) whose keys are in several slots of the cluster",
+                Thousands(crossing)
+            ));
+        }
         if survey.cut_off {
             ready.notes.push("the file has no end: it was cut off, and is replayed as far as it goes".into());
         }
@@ -406,7 +442,11 @@ impl Work for RecordedWork {
             TrafficKind::Reads => ReplayOnly::Reads,
             TrafficKind::Writes => ReplayOnly::Writes,
         });
-        if self.options.only.is_some() {
+        if let Some(rules) = &prepared.key_rules {
+            let rules = read_cluster_rules(&self.source.file, rules, self.source.split, &self.key)?;
+            self.options.cluster = Some(rules);
+        }
+        if self.options.only.is_some() || self.options.cluster.is_some() {
             (_, self.survey) = survey_recording(&self.source.file, &self.options, &self.key)?;
         }
         Ok(())

@@ -1,0 +1,100 @@
+//! Recorded commands: how many there are of one in a cluster, and what their replies are like.
+
+use super::commands::reply_facts;
+use super::exchange::RedisExchange;
+use super::resp::{NotResp, Token, read_token, skip_reply};
+use super::state::RedisDriver;
+use dyno_types::Outcome;
+use dyno_types::command::{RecordedPlace, ReplyFacts, ReplyKind};
+
+/// The replies to the parts of one command, as the reply that a single server would give: numbers and elements add up, and the
+/// first error is that of the whole.
+#[derive(Debug, Default)]
+pub(super) struct JoinedReply {
+    kind: Option<ReplyKind>,
+    size: u64,
+    error: Option<Vec<u8>>,
+}
+
+impl JoinedReply {
+    fn add_part(&mut self, part: &ReplyFacts<'_>) {
+        match part.kind {
+            None => drop(self.error.get_or_insert_with(|| part.error.to_vec())),
+            Some(kind) => {
+                self.kind.get_or_insert(kind);
+                self.size += part.size;
+            }
+        }
+    }
+
+    fn facts(&self) -> ReplyFacts<'_> {
+        match &self.error {
+            Some(error) => ReplyFacts { kind: None, size: 0, error },
+            None => ReplyFacts { kind: self.kind, size: self.size, error: b"" },
+        }
+    }
+}
+
+impl RedisDriver {
+    /// Begins a recorded command; returns how many commands it is sent as.
+    pub(super) fn begin_recorded(&mut self, x: &mut RedisExchange) -> u32 {
+        let count = match self.topology.is_cluster() {
+            false => 1,
+            true if self.content.recorded_place(&x.request, 0) == RecordedPlace::EveryNode => {
+                self.topology.count_primaries() as u32
+            }
+            true => self.content.recorded_commands(&x.request),
+        };
+        debug_assert!(count > 0, "a command is sent");
+        x.more.joined = (count > 1).then(JoinedReply::default);
+        count
+    }
+
+    /// The reply to a recorded command, or to a part of it, and the position after it. An error as it was then is no failure.
+    pub(super) fn take_recorded(
+        &mut self,
+        x: &mut RedisExchange,
+        input: &[u8],
+    ) -> Result<Option<(Outcome, usize)>, NotResp> {
+        let Some(end) = skip_reply(input, 0)? else { return Ok(None) };
+        let facts = reply_facts(&input[..end]);
+        let error = match read_token(input, 0)? {
+            Some((Token::Error(text), _)) => Some(text),
+            _ => None,
+        };
+        let as_then = match &mut x.more.joined {
+            None => self.content.compare_reply(&x.request, &facts),
+            Some(joined) => {
+                joined.add_part(&facts);
+                // The others are still to come.
+                x.waiting == 1 && self.content.compare_reply(&x.request, &joined.facts())
+            }
+        };
+        if as_then {
+            x.outcome = Outcome::Ok;
+        }
+        x.records += 1;
+        let outcome = error.filter(|_| !as_then).map_or(Outcome::Ok, |text| self.fail(text));
+        Ok(Some((outcome, end)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(parts: &[&[u8]]) -> (Option<ReplyKind>, u64, String) {
+        let mut whole = JoinedReply::default();
+        parts.iter().for_each(|part| whole.add_part(&reply_facts(part)));
+        let facts = whole.facts();
+        (facts.kind, facts.size, String::from_utf8_lossy(facts.error).into_owned())
+    }
+
+    #[test]
+    fn parts_are_joined_to_the_reply_of_a_single_server() {
+        let values: &[&[u8]] = &[b"*2\r\n$1\r\na\r\n$-1\r\n", b"*1\r\n$1\r\nb\r\n"];
+        assert_eq!(joined(values), (Some(ReplyKind::Array), 3, String::new()));
+        assert_eq!(joined(&[b":1\r\n", b":2\r\n"]), (Some(ReplyKind::Integer), 0, String::new()));
+        assert_eq!(joined(&[b"+OK\r\n", b"-OOM x\r\n", b"-ERR y\r\n"]), (None, 0, "OOM".into()));
+    }
+}

@@ -1,0 +1,274 @@
+//! Where the commands of a recording go in a cluster.
+//!
+//! The file is read once more before the run: the node of a transaction is known when the last of its commands is, and `MULTI`
+//! is sent first.
+
+use crate::entry::{Arguments, Entry, RecordedKind};
+use crate::format::{RecordedEvent, RecordingError, RecordingReader};
+use crate::long::put_long;
+use dyno_db_redis::protocol::key_slot;
+use dyno_types::command::RecordedPlace;
+use dyno_types::key_rule::KeyRule;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// The slot of a transaction without keys, and that of one whose keys are in several.
+const ANY: u16 = u16::MAX - 1;
+const SEVERAL: u16 = u16::MAX;
+
+/// Commands that can be sent once for each slot of their keys, and how many words belong to a key.
+const SPLITTABLE: [(&str, usize); 5] = [("MGET", 1), ("MSET", 2), ("DEL", 1), ("UNLINK", 1), ("EXISTS", 1)];
+
+/// Commands that every node must get: what they do or tell is a node's own. A name of two words is one subcommand.
+const EVERY_NODE: [&str; 11] = [
+    "SCRIPT LOAD",
+    "SCRIPT FLUSH",
+    "FUNCTION LOAD",
+    "FUNCTION DELETE",
+    "FUNCTION FLUSH",
+    "FUNCTION RESTORE",
+    "FLUSHALL",
+    "FLUSHDB",
+    "KEYS",
+    "DBSIZE",
+    "CONFIG SET",
+];
+
+/// Errors by which a cluster asks its client to send the command elsewhere, or once more.
+const SENT_AGAIN: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
+
+/// Commands about the cluster that a client speaks to, or about which of its nodes a connection may ask.
+pub(super) const OF_CLUSTERS: [&str; 4] = ["ASKING", "CLUSTER", "READONLY", "READWRITE"];
+
+const OTHER_DATABASE: &str = "commands of databases other than 0, which a cluster does not have";
+const OF_CONNECTION: &str = "commands about a connection (SELECT, HELLO, READONLY, ...): a cluster has many";
+
+/// Where the commands of a recording go in a cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterRules {
+    rules: BTreeMap<String, KeyRule>,
+    split: bool,
+    /// By connection: the slots of its transactions, in their order.
+    transactions: HashMap<u32, Vec<u16>>,
+}
+
+/// What becomes of a command in a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Placement {
+    /// It is sent there.
+    Sent(RecordedPlace),
+    /// It is sent once for each of these slots, with the numbers of the words that are its keys.
+    Split(BTreeMap<u16, Vec<usize>>),
+    /// Its keys, or those of its transaction, are in several slots.
+    Crosses,
+    /// It is not sent for another reason.
+    LeftOut(&'static str),
+}
+
+impl Placement {
+    /// Outside of clusters, where every command is sent to the one node.
+    pub const SINGLE: Placement = Placement::Sent(RecordedPlace::AnyNode);
+
+    pub fn is_sent(&self) -> bool {
+        matches!(self, Placement::Sent(_) | Placement::Split(_))
+    }
+}
+
+/// The slot of both.
+fn join_slots(one: u16, other: u16) -> u16 {
+    match (one, other) {
+        (ANY, slot) | (slot, ANY) => slot,
+        (one, other) if one == other => one,
+        _ => SEVERAL,
+    }
+}
+
+/// Returns whether a cluster of then did not carry out a command, and its client has sent it once more: that is in the recording.
+pub(super) fn was_sent_again(entry: &Entry) -> bool {
+    entry
+        .reply
+        .as_ref()
+        .is_some_and(|reply| reply.kind == RecordedKind::Error && SENT_AGAIN.contains(&reply.error.as_str()))
+}
+
+/// The words of a command that are sent for some of its keys.
+pub(super) fn take_part(arguments: &Arguments, keys: &[usize]) -> Arguments {
+    let stride = SPLITTABLE.iter().find(|(name, _)| arguments.is_named(name)).map_or(1, |(_, words)| *words);
+    let mut part = Arguments::from_words([arguments.word(0)]);
+    for number in keys.iter().flat_map(|key| *key..key + stride).filter(|at| *at < arguments.count()) {
+        match arguments.long_value(number) {
+            Some(value) => part.push_long(value),
+            None => part.push_word(arguments.word(number)),
+        }
+    }
+    part
+}
+
+fn is_one_of(arguments: &Arguments, names: &[&str]) -> bool {
+    let is = |number: usize, name: &str| {
+        arguments.count() > number && arguments.word(number).eq_ignore_ascii_case(name.as_bytes())
+    };
+    names.iter().any(|name| match name.split_once(' ') {
+        Some((first, second)) => is(0, first) && is(1, second),
+        None => is(0, name),
+    })
+}
+
+impl ClusterRules {
+    /// Looks at the transactions of a recording. `rules`: where the keys of its commands are, by name; `split`: commands that can
+    /// be are sent once for each slot.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read_file(
+        path: &Path,
+        rules: BTreeMap<String, KeyRule>,
+        split: bool,
+    ) -> Result<Self, RecordingError> {
+        let mut reader = RecordingReader::open_file(path)?;
+        let mut own = ClusterRules { rules, split, transactions: HashMap::new() };
+        // Of connections: the slots of what they watch, and whether a transaction is open.
+        let mut states: HashMap<u32, (u16, bool)> = HashMap::new();
+        let mut entry = Entry::default();
+        while let Some(event) = reader.next_event(&mut entry)? {
+            if event != RecordedEvent::Entry {
+                continue;
+            }
+            let arguments = &entry.arguments;
+            let state = states.entry(entry.connection).or_insert((ANY, false));
+            match state {
+                (watched, is_open) if is_one_of(arguments, &["EXEC", "DISCARD", "RESET"]) => {
+                    (*watched, *is_open) = (ANY, false);
+                }
+                (_, true) => {
+                    let slot = own.slot_of(arguments);
+                    if let Some(last) =
+                        own.transactions.get_mut(&entry.connection).and_then(|all| all.last_mut())
+                    {
+                        *last = join_slots(*last, slot);
+                    }
+                }
+                (watched, is_open) if arguments.is_named("MULTI") => {
+                    own.transactions.entry(entry.connection).or_default().push(*watched);
+                    *is_open = true;
+                }
+                (watched, _) if arguments.is_named("WATCH") => {
+                    *watched = join_slots(*watched, own.slot_of(arguments));
+                }
+                (watched, _) if arguments.is_named("UNWATCH") => *watched = ANY,
+                _ => {}
+            }
+        }
+        Ok(own)
+    }
+
+    /// The keys of a command: their numbers, and their slots.
+    fn keys_of(&self, arguments: &Arguments) -> Vec<(usize, u16)> {
+        let Some(rule) = self.rules.get(&arguments.command_name()) else { return Vec::new() };
+        let words: Vec<&[u8]> = arguments.words().collect();
+        let slot = |number: usize| match arguments.long_value(number) {
+            None => key_slot(words[number]),
+            Some(value) => {
+                let mut made = Vec::new();
+                put_long(value, &mut made);
+                key_slot(&made)
+            }
+        };
+        rule.known_keys(&words)
+            .into_iter()
+            .map(|number| (usize::from(number), slot(usize::from(number))))
+            .collect()
+    }
+
+    fn slot_of(&self, arguments: &Arguments) -> u16 {
+        self.keys_of(arguments).into_iter().fold(ANY, |slot, (_, next)| join_slots(slot, next))
+    }
+}
+
+/// What is known of a connection of then.
+#[derive(Clone, Copy, Debug, Default)]
+struct PlacedConnection {
+    /// It is in a database that a cluster does not have.
+    is_elsewhere: bool,
+    /// The slot of the transaction that is open.
+    open: Option<u16>,
+    /// Transactions that have begun.
+    begun: usize,
+    /// The slot of what it watches.
+    watched: Option<u16>,
+}
+
+/// Says of each command of a recording, in their order, where it goes.
+pub(super) struct Placer<'a> {
+    rules: &'a ClusterRules,
+    connections: HashMap<u32, PlacedConnection>,
+}
+
+impl<'a> Placer<'a> {
+    pub fn new(rules: &'a ClusterRules) -> Self {
+        Placer { rules, connections: HashMap::new() }
+    }
+
+    /// What becomes of the next command.
+    pub fn place(&mut self, entry: &Entry) -> Placement {
+        let arguments = &entry.arguments;
+        let own = self.connections.entry(entry.connection).or_default();
+        let transactions = self.rules.transactions.get(&entry.connection).map_or(&[][..], Vec::as_slice);
+        if own.open.is_none() && arguments.is_named("MULTI") {
+            own.open = transactions.get(own.begun).copied();
+            own.begun += 1;
+        }
+        let open = own.open;
+        if is_one_of(arguments, &["EXEC", "DISCARD", "RESET"]) {
+            (own.open, own.watched) = (None, None);
+        }
+        if arguments.is_named("SELECT") && arguments.count() == 2 {
+            own.is_elsewhere = arguments.word(1) != b"0";
+            return Placement::LeftOut(OF_CONNECTION);
+        }
+        if arguments.is_named("RESET") {
+            own.is_elsewhere = false;
+        }
+        if is_one_of(arguments, &["HELLO", "ASKING", "READONLY", "READWRITE"]) {
+            return Placement::LeftOut(OF_CONNECTION);
+        }
+        if own.is_elsewhere {
+            return Placement::LeftOut(OTHER_DATABASE);
+        }
+        match open {
+            Some(SEVERAL) => return Placement::Crosses,
+            // Whichever node begins it, the same one must end it.
+            Some(ANY) => return Placement::Sent(RecordedPlace::Slot(0)),
+            Some(slot) => return Placement::Sent(RecordedPlace::Slot(slot)),
+            None => {}
+        }
+        if arguments.is_named("UNWATCH") {
+            let slot = own.watched.take();
+            return Placement::Sent(slot.map_or(RecordedPlace::AnyNode, RecordedPlace::Slot));
+        }
+        let watches = arguments.is_named("WATCH");
+        // Without the transaction that it guards it would make the next one fail.
+        if watches && transactions.get(own.begun) == Some(&SEVERAL) {
+            return Placement::Crosses;
+        }
+        if is_one_of(arguments, &EVERY_NODE) {
+            return Placement::Sent(RecordedPlace::EveryNode);
+        }
+        let keys = self.rules.keys_of(arguments);
+        match keys.iter().fold(ANY, |slot, (_, next)| join_slots(slot, *next)) {
+            ANY => Placement::SINGLE,
+            SEVERAL if self.rules.split && SPLITTABLE.iter().any(|(name, _)| arguments.is_named(name)) => {
+                let mut parts: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+                keys.into_iter().for_each(|(number, slot)| parts.entry(slot).or_default().push(number));
+                Placement::Split(parts)
+            }
+            SEVERAL => Placement::Crosses,
+            slot => {
+                if watches {
+                    own.watched = Some(slot);
+                }
+                Placement::Sent(RecordedPlace::Slot(slot))
+            }
+        }
+    }
+}
