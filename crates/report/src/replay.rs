@@ -2,7 +2,7 @@
 
 use crate::style::{Style, format_us};
 use dyno_rundir::schema::{Latency, Phase, ReplayFigures, ThenLatency};
-use dyno_types::metric::HELD;
+use dyno_types::metric::{HELD, MULTI_EXEC};
 use dyno_types::units::Thousands;
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ pub(crate) fn append_replay(out: &mut String, phase: &Phase, style: Style) {
     let held =
         phase.metrics.iter().find(|metric| metric.name == HELD).and_then(|held| held.response.as_ref());
     let held = held.map_or("no command had to wait for the one before".to_owned(), |held| {
-        let share = held.count as f64 * 100.0 / phase.arrivals.max(1) as f64;
+        let share = held.count as f64 * 100.0 / count_commands(phase).max(1) as f64;
         let p99 = held.percentiles_us.get("p99").copied().flatten().or(held.max_us).unwrap_or(held.mean_us);
         format!(
             "{} commands ({share:.1} %) waited for the one before, p99 {}",
@@ -29,7 +29,34 @@ pub(crate) fn append_replay(out: &mut String, phase: &Phase, style: Style) {
             format_us(p99)
         )
     });
+    let held = match replay.pace.as_str() {
+        "think" => {
+            "each command was due a pause of then behind the reply before it (--pace think)".to_owned()
+        }
+        _ => held,
+    };
     let _ = writeln!(out, "{}", style.wrap_text(&format!("replay   {compared}; {held}"), 9));
+    if let Some(whole) = phase.metrics.iter().find(|metric| metric.name == MULTI_EXEC) {
+        let all: u64 = whole.outcomes.values().sum();
+        let conflicts = whole.outcomes.get("conflict").copied().unwrap_or(0);
+        let line = format!(
+            "         {} transactions, of which {} ({:.1} %) were not carried out: a watched key had changed (conflict)",
+            Thousands(all),
+            Thousands(conflicts),
+            conflicts as f64 * 100.0 / all.max(1) as f64
+        );
+        if conflicts > 0 {
+            let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
+        }
+    }
+    if replay.cut_waits > 0 {
+        let line = format!(
+            "         {} commands waited for data twice as long as then and a second: they were ended, and their connections \
+             made anew",
+            Thousands(replay.cut_waits)
+        );
+        let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
+    }
     if let Some(crossing) = &replay.cross_slot {
         let line = format!(
             "         {} recorded commands ({:.1} %) not sent: keys in several slots ({})",
@@ -53,6 +80,13 @@ pub(crate) fn append_replay(out: &mut String, phase: &Phase, style: Style) {
         }
     }
     then_and_now(out, phase, replay, style);
+}
+
+/// Recorded commands that were due: those of a transaction are one operation.
+fn count_commands(phase: &Phase) -> u64 {
+    let is_command = |name: &str| name != HELD && name != MULTI_EXEC;
+    let commands = phase.metrics.iter().filter(|metric| is_command(&metric.name));
+    commands.flat_map(|metric| metric.outcomes.values()).sum()
 }
 
 /// Times from command to reply then and now, by command; those of then where they were taken.

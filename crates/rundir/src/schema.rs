@@ -434,6 +434,13 @@ pub struct ReplayFigures {
     /// Some of the first replies that differ.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub examples: Vec<ReplayExample>,
+    /// Commands that waited for data twice as long as then and a second, and were ended: their connections were made anew.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub cut_waits: u64,
+    /// What decided when commands were due: their times of then (`due`), the pauses of then behind each reply (`think`), a rate
+    /// (`rate`), or nothing (`max`).
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub pace: String,
     /// Where times were taken then: `server`, `client`, `proxy` or `unknown`.
     pub point: String,
     /// Times from command to reply then, by metric; absent where none were recorded.

@@ -620,7 +620,7 @@ fn due_by_half(job: &Job, seen: &RunObservations) -> Option<f64> {
 fn offered(job: &Job, totals: &Totals, measured_ns: u64, cut_short: bool) -> Option<f64> {
     let profile = match &job.pacing {
         Pacing::Open { profile, .. } => profile,
-        Pacing::Recorded if measured_ns == 0 || job.end.duration_ns.is_none() => return None,
+        Pacing::Recorded if measured_ns == 0 || !job.workload.has_recorded_times() => return None,
         Pacing::Recorded => return Some(totals.arrivals as f64 * 1e9 / measured_ns as f64),
         Pacing::Closed { .. } => return None,
     };
@@ -688,6 +688,8 @@ fn replay_figures(found: ReplayedReplies) -> ReplayFigures {
         not_compared: found.not_compared,
         errors_as_then: found.errors_as_then,
         examples: found.examples.into_iter().map(example).collect(),
+        cut_waits: found.cut_waits,
+        pace: found.pace,
         point: found.point,
         then: found.then.into_iter().map(latency).collect(),
         cross_slot: (!found.crossing.is_empty()).then(|| {

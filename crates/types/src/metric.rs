@@ -15,6 +15,9 @@ pub const CLEANUP: &str = "CLEANUP";
 /// Time that recorded commands were held back because the one before on their connection was not answered yet.
 pub const HELD: &str = "HELD";
 
+/// A recorded transaction, from its first command to its last; those commands have its name and their own with a dot between.
+pub const MULTI_EXEC: &str = "MULTI-EXEC";
+
 /// Returns whether a metric is of requests: the time that closing connections takes, or that commands are held back, says nothing
 /// of a database.
 pub fn is_request(name: &str) -> bool {

@@ -49,11 +49,13 @@ pub enum Outcome {
     Aborted,
     /// The keys of a command are in several slots of the cluster (`CROSSSLOT`).
     CrossSlot,
+    /// A transaction was not carried out because another client had changed a key that it watched (a nil `EXEC`): no error.
+    Conflict,
 }
 
 impl Outcome {
     /// All outcomes, in the order of their numbers.
-    pub const ALL: [Outcome; 22] = [
+    pub const ALL: [Outcome; 23] = [
         Outcome::Ok,
         Outcome::NotFound,
         Outcome::Mismatch,
@@ -76,6 +78,7 @@ impl Outcome {
         Outcome::Dropped,
         Outcome::Aborted,
         Outcome::CrossSlot,
+        Outcome::Conflict,
     ];
 
     /// Number of outcomes.
@@ -136,6 +139,7 @@ impl Outcome {
             Outcome::Dropped => "dropped",
             Outcome::Aborted => "aborted",
             Outcome::CrossSlot => "cross_slot",
+            Outcome::Conflict => "conflict",
         }
     }
 

@@ -31,6 +31,15 @@ impl Verb {
     }
 }
 
+/// [`Request::step`] of the command that begins a recorded transaction.
+pub const FIRST_STEP: u16 = 0;
+
+/// The same of those within it.
+pub const INNER_STEP: u16 = 1;
+
+/// The same of the one that ends it.
+pub const LAST_STEP: u16 = 2;
+
 /// Which fields of a record a request is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fields {
@@ -52,13 +61,16 @@ pub struct Request {
     pub fields: Fields,
     /// Index of the metric (operation name) under which the result is recorded.
     pub metric: u16,
-    /// The script of several requests that this one belongs to: 0 for none, else the script's metric plus 1.
+    /// The script of several requests that this one belongs to: 0 for none, else the script's metric plus 1. Of a recorded
+    /// command: the transaction.
     pub script: u16,
-    /// Position inside a script of several requests (0 for the first).
+    /// Position inside a script of several requests (0 for the first). Of a command of a recorded transaction:
+    /// [`FIRST_STEP`], [`INNER_STEP`] or [`LAST_STEP`].
     pub step: u16,
     /// Number of the shape of a document operation, or of the template of a command.
     pub shape: u16,
-    /// Number of records a scan may return; a document workload may give it a meaning of its own.
+    /// Number of records a scan may return; a document workload may give it a meaning of its own. Of a recorded command that waits
+    /// for data: the most that it may wait, milliseconds; 0 for one that does not.
     pub limit: u32,
     /// Number of the collection, for workloads that have several.
     pub collection: u32,

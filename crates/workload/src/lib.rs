@@ -61,8 +61,8 @@ impl Hooks {
 pub enum NextRecorded {
     /// There is one.
     Due {
-        /// When it is due after the epoch, nanoseconds; `None`: as soon as it may begin.
-        at_ns: Option<u64>,
+        /// When it is due.
+        due: RecordedDue,
         /// True if it may not begin before the operations of this user that are under way have ended.
         waits: bool,
     },
@@ -79,6 +79,19 @@ pub enum NextRecorded {
     },
     /// There is none.
     Over,
+}
+
+/// When a recorded operation is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordedDue {
+    /// So long after the epoch, nanoseconds.
+    At(u64),
+    /// So long after the last operation of its user has ended, nanoseconds: when none of them is under way.
+    AfterEnd(u64),
+    /// So long after the operation of its user before it was due, nanoseconds.
+    AfterDue(u64),
+    /// As soon as it may begin.
+    AtOnce,
 }
 
 /// Examples of replies that differ which are kept.
@@ -105,6 +118,10 @@ pub struct ReplayedReplies {
     pub errors_as_then: u64,
     /// Some of the first that differ: the command, the reply of then, and that of now.
     pub examples: Vec<[String; 3]>,
+    /// Commands that waited for data for as long as they may, and were ended: their connections were made anew.
+    pub cut_waits: u64,
+    /// What decides when commands are due: `due`, `think`, `rate` or `max`.
+    pub pace: String,
     /// Where times were taken then.
     pub point: String,
     /// Recorded times from command to reply, by metric: nanoseconds (to three digits), and how often each came.
@@ -132,6 +149,7 @@ impl ReplayedReplies {
             (&mut self.not_compared, other.not_compared),
             (&mut self.errors_as_then, other.errors_as_then),
             (&mut self.recorded, other.recorded),
+            (&mut self.cut_waits, other.cut_waits),
         ];
         both.into_iter().for_each(|(own, more)| *own += more);
         let room = REPLAY_EXAMPLES.saturating_sub(self.examples.len());
@@ -145,7 +163,7 @@ impl ReplayedReplies {
         }
         self.failure = self.failure.take().or(other.failure);
         if self.point.is_empty() {
-            self.point = other.point;
+            (self.point, self.pace) = (other.point, other.pace);
         }
     }
 }

@@ -88,8 +88,8 @@ pub(super) fn check_data(e: &Evidence<'_>) -> CheckFinding {
 }
 
 pub(super) fn check_errors(e: &Evidence<'_>) -> CheckFinding {
-    // These have a check of their own.
-    let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
+    // These have a check of their own; a conflict of two clients is no failure of the server.
+    let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch, Outcome::Conflict];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     // Failures while an intended fault lasts are no surprise; the check of faults has them.
     let failed = (e.totals.count_failed() - aborted).saturating_sub(e.observations.failed_in_faults);

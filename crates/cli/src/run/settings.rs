@@ -116,6 +116,7 @@ mod tests {
             "command-file" => (LINES, &[]),
             "recording" => (TRAFFIC, &[]),
             "load-from" => (DATA_SET, &[]),
+            "pace" => ("think", &["--recording", TRAFFIC]),
             "only" => ("reads", &["--recording", TRAFFIC]),
             "speed" | "from" | "to" | "include" | "yes-write" | "split" => ("3", &["--recording", TRAFFIC]),
             "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),

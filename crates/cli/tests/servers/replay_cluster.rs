@@ -1,14 +1,8 @@
 //! Replay across clusters: what is sent is held against the counts of all nodes.
 
-use dyno_recording::entry::Arguments;
-use dyno_recording::{
-    Entry, RecordedKind, RecordedProtocol, RecordedReply, RecordingHeader, RecordingPoint, RecordingWriter,
-};
-use dyno_testkit::{
-    Dyno, RedisProcess, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
-};
-use dyno_types::command::ReplyKind;
+use crate::replay_lines::{Line, count_calls, line, record_lines, replayed};
 use dyno_testkit::cluster::RedisCluster;
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,64 +10,11 @@ use std::time::Duration;
 /// Masters of a cluster of the tests' kind.
 const MASTERS: [usize; 3] = [0, 1, 2];
 
-/// A reply in short: `+` a status, `5` a text of five bytes, `:` a number, `*3` three elements, `nil`, `-MOVED` an error.
-fn reply(short: &str) -> RecordedReply {
-    let of = |kind: ReplyKind, size: &str| RecordedReply {
-        kind: RecordedKind::Reply(kind),
-        size: size.parse().unwrap_or(0),
-        error: String::new(),
-        after_ns: Some(50_000),
-    };
-    match short.split_at(1) {
-        ("+", _) => of(ReplyKind::Status, ""),
-        (":", _) => of(ReplyKind::Integer, ""),
-        ("*", count) => of(ReplyKind::Array, count),
-        ("-", class) => {
-            RecordedReply { kind: RecordedKind::Error, error: class.into(), ..of(ReplyKind::Nil, "") }
-        }
-        _ if short == "nil" => of(ReplyKind::Nil, ""),
-        _ => of(ReplyKind::Text, short),
-    }
-}
-
-/// A recording with replies: (connection, command, reply), a millisecond apart.
-fn recorded(dyno: &Dyno, lines: &[(u32, String, &str)]) {
-    let header = RecordingHeader {
-        protocol: RecordedProtocol::Redis,
-        source: "capture".into(),
-        point: RecordingPoint::Proxy,
-        begins_ns: None,
-        clock_step_ns: 1,
-        lacks: Vec::new(),
-        value_limit: 1 << 16,
-    };
-    let mut writer = RecordingWriter::create_file(&dyno.path("t.dyno"), &header).unwrap();
-    for (number, (connection, line, short)) in lines.iter().enumerate() {
-        let entry = Entry {
-            at_ns: number as u64 * 1_000_000,
-            connection: *connection,
-            arguments: Arguments::from_words(line.split(' ')),
-            reply: Some(reply(short)),
-            ..Entry::default()
-        };
-        writer.push_entry(&entry).unwrap();
-    }
-    writer.finish().unwrap();
-}
-
-fn counts(stats: &str) -> BTreeMap<String, u64> {
-    let one = |line: &str| {
-        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        Some((name.to_uppercase(), rest.split(',').next()?.parse().ok()?))
-    };
-    stats.lines().filter_map(one).collect()
-}
-
-/// Calls that all masters have counted, and those of one command by master.
+/// Calls that all masters have counted.
 fn calls(cluster: &RedisCluster) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for node in MASTERS {
-        for (name, count) in counts(&cluster.ask(node, &["INFO", "commandstats"])) {
+        for (name, count) in count_calls(&cluster.ask(node, &["INFO", "commandstats"])) {
             *all.entry(name).or_default() += count;
         }
     }
@@ -87,20 +28,17 @@ fn reset(cluster: &RedisCluster) {
     }
 }
 
-fn replayed(summary: &Value) -> &Value {
-    &phase(summary, "measure")["replay"]
-}
-
 fn reasons(summary: &Value, check: &str) -> Vec<Value> {
     let all = summary["verdict"]["reasons"].as_array().unwrap();
     all.iter().filter(|reason| reason["check"] == check).cloned().collect()
 }
 
 /// The slots of these three are at three masters: 15495, 3300 and 7365.
-fn shop() -> Vec<(u32, String, &'static str)> {
-    let mut all = Vec::new();
-    let mut push =
-        |connection: u32, line: &str, reply: &'static str| all.push((connection, line.into(), reply));
+fn shop() -> Vec<Line> {
+    let mut all: Vec<Line> = Vec::new();
+    let mut push = |connection: u32, words: &str, reply: &'static str| {
+        all.push(line(all.len() as u64, connection, words, reply));
+    };
     push(0, "SELECT 0", "+");
     for n in 0..50 {
         push(0, &format!("SET k{n} value"), "+");
@@ -136,7 +74,7 @@ fn shop() -> Vec<(u32, String, &'static str)> {
 fn a_recording_of_a_single_server_on_a_cluster() {
     let Some(cluster) = RedisCluster::start(None) else { return skip("replay on a cluster") };
     let dyno = Dyno::new();
-    recorded(&dyno, &shop());
+    record_lines(&dyno, &shop());
     let run = |out: &str, more: &[&str]| {
         reset(&cluster);
         let output = dyno.run(&[&["replay", "t.dyno", &cluster.uri(""), "--out", out][..], more].concat());
@@ -161,7 +99,8 @@ fn a_recording_of_a_single_server_on_a_cluster() {
     assert!(stdout(&output).contains("200 recorded commands (43.5 %) not sent"), "{}", stdout(&output));
     // No operation has failed for it: what is not sent is no arrival.
     let measured = phase(&summary, "measure");
-    assert_eq!(outcome(measured, "ok"), 260, "{measured}");
+    // Each of 20 transactions is one operation of four commands.
+    assert_eq!(outcome(measured, "ok"), 200, "{measured}");
     assert_eq!((replay["error"].as_u64(), replay["missing"].as_u64()), (Some(0), Some(0)), "{replay}");
     let after = calls(&cluster);
     let expected = [("SET", 50), ("INCR", 70), ("MSET", 20), ("WATCH", 20), ("MULTI", 20), ("EXEC", 20)];
@@ -180,7 +119,7 @@ fn a_recording_of_a_single_server_on_a_cluster() {
 fn commands_are_split_over_slots_and_their_replies_joined() {
     let Some(cluster) = RedisCluster::start(None) else { return skip("replay on a cluster") };
     let dyno = Dyno::new();
-    recorded(&dyno, &shop());
+    record_lines(&dyno, &shop());
     reset(&cluster);
     let output = dyno.run(&["replay", "t.dyno", &cluster.uri(""), "--split", "--out", "split"]);
     assert_exit(&output, &[5]);
@@ -189,7 +128,7 @@ fn commands_are_split_over_slots_and_their_replies_joined() {
     // SINTERSTORE and the transactions are left.
     assert_eq!(replay["cross_slot"]["count"], 120, "{replay}");
     let measured = phase(&summary, "measure");
-    assert_eq!(outcome(measured, "ok"), 340, "{measured}");
+    assert_eq!(outcome(measured, "ok"), 280, "{measured}");
     // Each is one operation and one reply, as then.
     assert_eq!((replay["compared"].as_u64(), replay["size"].as_u64()), (Some(340), Some(0)), "{replay}");
     assert_eq!((replay["kind"].as_u64(), replay["error"].as_u64()), (Some(0), Some(0)), "{replay}");
@@ -216,9 +155,9 @@ fn commands_are_split_over_slots_and_their_replies_joined() {
 fn a_slot_that_moves_is_followed() {
     let Some(cluster) = RedisCluster::start(None) else { return skip("replay on a cluster") };
     let dyno = Dyno::new();
-    let lines: Vec<(u32, String, &str)> =
-        (0..3_000).map(|n| (n % 4, format!("INCR {{a}}{}", n % 10), ":")).collect();
-    recorded(&dyno, &lines);
+    let lines: Vec<Line> =
+        (0..3_000).map(|n| line(n, n as u32 % 4, format!("INCR {{a}}{}", n % 10), ":")).collect();
+    record_lines(&dyno, &lines);
     reset(&cluster);
     let run = dyno.start(&["replay", "t.dyno", &cluster.uri(""), "--out", "moved", "--quiet"]);
     dyno.await_phase("moved", "measure");
@@ -262,16 +201,19 @@ fn a_slot_that_moves_is_followed() {
 fn a_recording_of_a_cluster_on_a_single_server() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
     let dyno = Dyno::new();
-    let mut lines: Vec<(u32, String, &str)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
+    let mut push = |connection: u32, words: String, reply: &'static str| {
+        lines.push(line(lines.len() as u64, connection, words, reply));
+    };
     for n in 0..20 {
-        lines.push((0, "CLUSTER SLOTS".into(), "*3"));
+        push(0, "CLUSTER SLOTS".into(), "*3");
         // The node of then had not this key: its client has asked the other one.
-        lines.push((0, format!("INCR k{n}"), "-MOVED"));
-        lines.push((1, format!("INCR k{n}"), ":"));
-        lines.push((1, "READONLY".into(), "+"));
-        lines.push((1, format!("GET k{n}"), "1"));
+        push(0, format!("INCR k{n}"), "-MOVED");
+        push(1, format!("INCR k{n}"), ":");
+        push(1, "READONLY".into(), "+");
+        push(1, format!("GET k{n}"), "1");
     }
-    recorded(&dyno, &lines);
+    record_lines(&dyno, &lines);
     let output = dyno.run(&["replay", "t.dyno", &server.uri(), "--out", "single"]);
     assert_exit(&output, &[0, 5]);
     let summary = dyno.summary("single");
@@ -280,7 +222,7 @@ fn a_recording_of_a_cluster_on_a_single_server() {
     for way in ["missing", "error", "kind", "size"] {
         assert_eq!(replay[way], 0, "{replay}");
     }
-    let after = counts(&server.cli(&["INFO", "commandstats"]));
+    let after = count_calls(&server.cli(&["INFO", "commandstats"]));
     assert_eq!((after.get("INCR"), after.get("GET"), after.get("READONLY")), (Some(&20), Some(&20), None));
     assert_eq!(server.cli(&["MGET", "k0", "k19"]), "1\n1");
     let left = &replay["left_out"];
@@ -292,14 +234,14 @@ fn a_recording_of_a_cluster_on_a_single_server() {
 fn databases_that_a_cluster_lacks_and_nodes_that_die() {
     let Some(mut cluster) = RedisCluster::start(None) else { return skip("replay on a cluster") };
     let dyno = Dyno::new();
-    let mut lines: Vec<(u32, String, &str)> = vec![(1, "SELECT 3".into(), "+")];
+    let mut lines: Vec<Line> = vec![line(0, 1, "SELECT 3", "+")];
     for n in 0..2_000 {
-        lines.push((0, format!("SET k{n} v"), "+"));
+        lines.push(line(n, 0, format!("SET k{n} v"), "+"));
         if n % 10 == 0 {
-            lines.push((1, "INCR n".into(), ":"));
+            lines.push(line(n, 1, "INCR n", ":"));
         }
     }
-    recorded(&dyno, &lines);
+    record_lines(&dyno, &lines);
     reset(&cluster);
     // A plain address of a node is refused: it would answer most commands by saying who has the slot.
     let plain = format!("redis://127.0.0.1:{}", cluster.port(0));

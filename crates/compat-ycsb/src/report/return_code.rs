@@ -49,6 +49,7 @@ impl ReturnCode {
             | Outcome::Loading
             | Outcome::ClusterDown
             | Outcome::CrossSlot
+            | Outcome::Conflict
             | Outcome::ReadOnly
             | Outcome::Busy => ReturnCode::ServiceUnavailable,
             Outcome::NotYet

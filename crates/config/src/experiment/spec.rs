@@ -380,6 +380,10 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--speed <N|max>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<ReplaySpeed>,
+    /// What decides when commands are due: their times of then, or the pauses of then behind each reply of now. Default: due.
+    #[schemars(extend("x-flag" = "--pace <PACE>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<RecordedPace>,
     /// The part from this time of the recording on. Default: 0s.
     #[schemars(extend("x-flag" = "--from <SPAN>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -404,6 +408,16 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--yes-write <SERVER>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yes_write: Option<String>,
+}
+
+/// What decides when recorded commands are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordedPace {
+    /// Their times of then.
+    Due,
+    /// The pauses of then, each behind the reply of now.
+    Think,
 }
 
 /// A half of recorded traffic.

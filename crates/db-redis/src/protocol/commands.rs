@@ -147,10 +147,8 @@ impl RedisDriver {
                 }
                 Ok(Some((whole, end)))
             }
-            Some((Token::Null, _)) => {
-                self.say("EXEC: nil: a watched key has changed");
-                Ok(Some((Outcome::Busy, end)))
-            }
+            // A watched key has changed.
+            Some((Token::Null, _)) => Ok(Some((Outcome::Conflict, end))),
             _ => Err(NotResp),
         }
     }

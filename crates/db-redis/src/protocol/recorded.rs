@@ -74,6 +74,10 @@ impl RedisDriver {
             x.outcome = Outcome::Ok;
         }
         x.records += 1;
+        if facts.kind == Some(ReplyKind::Nil) && self.content.recorded_stays(&x.request) {
+            // Only EXEC answers so in a transaction.
+            return Ok(Some((Outcome::Conflict, end)));
+        }
         let outcome = error.filter(|_| !as_then).map_or(Outcome::Ok, |text| self.fail(text));
         Ok(Some((outcome, end)))
     }

@@ -15,14 +15,21 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         debug_assert_ne!(self.recorder.now.warmup, self.clock.measuring, "it would count in the wrong phase");
         let job = &self.shared.job;
         let index = job.own_index(index, job.cores.len() as u64);
-        let request = job.workload.request(index, &self.shared.frontier);
+        let mut request = job.workload.request(index, &self.shared.frontier);
         // Open loop: by the intended start. A user's next operation belongs to where it starts.
-        let warm =
+        let mut warm =
             if self.dispatcher.is_open { intended < self.clock.measure_ns } else { !self.clock.measuring };
-        if warm && self.clock.measuring {
-            self.recorder.now.carried_arrivals += 1;
-        } else {
-            self.recorder.now.arrivals += 1;
+        let transaction = match self.dispatcher.is_recorded {
+            true => self.begin_step(user, &mut request, intended, warm, now),
+            false => None,
+        };
+        match transaction {
+            // Its first command was the arrival.
+            Some(begun_warm) => warm = begun_warm,
+            // What waits for data is beside the others.
+            None if self.dispatcher.is_recorded && request.limit > 0 => {}
+            None if warm && self.clock.measuring => self.recorder.now.carried_arrivals += 1,
+            None => self.recorder.now.arrivals += 1,
         }
         if intended < self.clock.measure_ns && !warm {
             // A user that was ready before the phase: what it waited until then is none of it.

@@ -22,7 +22,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             debug_assert!(self.operations.places_add_up());
             return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
+        let is_wait = self.dispatcher.is_recorded && op.request.limit > 0;
         match outcome {
+            // Nothing is to be said of a server that had no data.
+            _ if is_wait => {}
             Outcome::Ok => {
                 let mut begun_ns = op.begun_ns;
                 if self.recorder.ends_gap(now) {
@@ -67,7 +70,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let message = self.driver.last_error().to_owned();
             self.remember(outcome, &message);
         }
-        if !warm_but_late {
+        if is_wait {
+            // One that was ended early has no time.
+            if !warm_but_late && !outcome.is_unanswered() {
+                self.recorder.now.record_ended(request.metric, outcome, service_ns, service_ns);
+            }
+        } else if !warm_but_late {
             self.recorder.now.record_ended(request.metric, outcome, service_ns, response_ns);
             if self.dispatcher.is_open && outcome.is_ok() {
                 self.recorder.now.record_server(request.metric, server_ns);
@@ -179,11 +187,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let op = &mut self.operations.ops[id as usize];
         let seen_again = self.hooks.scripts || self.hooks.resume;
         let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
-        let (user, holds_place) = (op.user, op.holds_place);
+        let holds_place = op.holds_place;
         debug_assert!(!op.internal, "the driver's own questions are no arrivals");
         debug_assert!(op.first_intended_ns <= now, "nothing ends before it was due");
         op.active = false;
         let (warm, intended_ns) = (op.warm, op.first_intended_ns);
+        if self.dispatcher.is_recorded && (first.script != 0 || first.limit > 0) {
+            if first.script != 0 {
+                self.end_step(id, &first, now);
+            }
+            return self.free_operation(id, holds_place, &first, outcome, now);
+        }
         self.count_completion(warm_but_late, outcome, now);
         if !self.dispatcher.is_open && (warm || now + self.think_ns() > self.clock.bound_ns) {
             self.clip(warm, intended_ns, now);
@@ -210,16 +224,22 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
+        self.free_operation(id, holds_place, &first, outcome, now);
+    }
+
+    /// The place of an operation becomes free, and its user.
+    fn free_operation(&mut self, id: u32, holds_place: bool, first: &Request, outcome: Outcome, now: u64) {
+        let op = &self.operations.ops[id as usize];
+        let (user, ideal_ns) = (op.user, op.ideal_ns);
         if self.dispatcher.is_recorded && op.sent_ns != 0 {
             self.users[user as usize].recorded.node = self.pool.connections[op.connection as usize].node;
         }
-        let ideal_ns = op.ideal_ns;
         self.operations.free_ops.push(id);
         self.operations.in_flight -= 1;
         debug_assert!(self.operations.places_add_up());
         self.counts_ended(user);
         if holds_place {
-            self.release(user, &first, outcome, now, ideal_ns);
+            self.release(user, first, outcome, now, ideal_ns);
         }
     }
 

@@ -74,6 +74,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.clock.drain.counted && self.shared.control.is_stopping() {
             self.time_is_over(now, now);
         }
+        if self.only_waits() {
+            self.abandon(now);
+            return Ok(());
+        }
         if now < self.clock.drain.until_ns {
             return Ok(());
         }

@@ -10,10 +10,30 @@ use dyno_record::Recorder;
 use dyno_types::system_error::without_numbers;
 use dyno_types::{Driver, Outcome};
 use dyno_workload::Hooks;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// A recorded transaction: one operation, whose commands have times of their own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenTransaction {
+    /// Its number among those of its user.
+    pub(super) number: u64,
+    pub(super) metric: u16,
+    /// Due in the warm-up.
+    pub(super) warm: bool,
+    /// Nothing more of it is sent.
+    pub(super) is_complete: bool,
+    /// Commands under way.
+    pub(super) under_way: u32,
+    pub(super) intended_ns: u64,
+    pub(super) sent_ns: u64,
+    /// When a client that is never late would have ended the last of its commands.
+    pub(super) ideal_ns: u64,
+    pub(super) outcome: Outcome,
+}
+
 /// State of a user whose operations are recorded ones.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RecordedUser {
     /// Operations under way.
     pub(super) under_way: u32,
@@ -21,6 +41,12 @@ pub(super) struct RecordedUser {
     pub(super) node: u16,
     /// True if the end of an operation is what it waits for.
     pub(super) waits: bool,
+    /// When the last operation was due.
+    pub(super) due_ns: u64,
+    /// Transactions that have begun and not ended, in their order: several where commands are sent without waiting.
+    pub(super) transactions: VecDeque<OpenTransaction>,
+    /// Number of those that have begun.
+    pub(super) begun: u64,
     /// When the last operation ended, and when a client that is never late would have ended it.
     pub(super) ended_ns: u64,
     pub(super) ideal_ns: u64,

@@ -239,7 +239,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if let Some(from_ns) = self.operations.parked.iter().map(|parked| parked.from_ns).min() {
             until = until.min(from_ns.max(now + parked::LOOK_NS));
         }
-        if self.shared.job.timeout_ns.is_some() && self.operations.in_flight > 0 {
+        if (self.shared.job.timeout_ns.is_some() || self.dispatcher.is_recorded)
+            && self.operations.in_flight > 0
+        {
             until = until.min(self.pool.next_sweep_ns);
         }
         if !self.clock.issued_all {

@@ -89,7 +89,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Closes a connection on which nothing is under way, and opens it again.
-    fn renew(&mut self, id: u32) {
+    pub(super) fn renew(&mut self, id: u32) {
         let c = &mut self.pool.connections[id as usize];
         if let Some(socket) = c.socket.take() {
             self.net.close(socket);

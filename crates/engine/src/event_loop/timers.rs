@@ -4,13 +4,21 @@ use super::load_thread::LoadThread;
 use super::operations::Op;
 use super::pool::{CHECKER, State};
 use crate::net::Net;
-use dyno_types::{Driver, Outcome};
+use dyno_types::{Driver, Outcome, Request};
 use std::io;
 
 /// Pause between two looks whether a connection is wanted, nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
 /// Connections that one look at what is ready takes in at least.
 const READY: usize = 256;
+
+/// How often commands that wait for data are looked after, nanoseconds.
+const WAIT_SWEEP_NS: u64 = 100_000_000;
+
+/// The time that a recorded command may wait for data, nanoseconds; `None` for one that does not.
+fn wait_limit_ns(is_recorded: bool, request: &Request) -> Option<u64> {
+    (is_recorded && request.limit > 0).then(|| u64::from(request.limit) * 1_000_000)
+}
 
 /// Pause between two looks for time-outs, nanoseconds.
 fn sweep_every_ns(timeout_ns: u64) -> u64 {
@@ -98,16 +106,22 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn sweep(&mut self, now: u64) -> io::Result<()> {
         // Openings are looked after here too; a refusal is an outcome, never an error of the run.
         let _ = self.sweep_openings(now);
-        let Some(timeout_ns) = self.shared.job.timeout_ns else {
+        let timeout_ns = self.shared.job.timeout_ns;
+        let waits = self.dispatcher.is_recorded;
+        if timeout_ns.is_none() && !waits {
             self.pool.next_sweep_ns = now + 1_000_000_000;
             return Ok(());
-        };
-        self.pool.next_sweep_ns = now + sweep_every_ns(timeout_ns);
+        }
+        let sweep_ns = timeout_ns.map_or(u64::MAX, sweep_every_ns);
+        self.pool.next_sweep_ns = now + if waits { sweep_ns.min(WAIT_SWEEP_NS) } else { sweep_ns };
         // Checks of nodes have a time-out of their own. A client that stood still before it sent gives the server all of its
         // time.
         let is_overdue = |op: &Op<D::Exchange>| {
             let begun_ns = op.begun_ns.max(op.first_sent_ns);
-            op.active && op.user != CHECKER && now.saturating_sub(begun_ns) >= timeout_ns
+            let limit_ns = wait_limit_ns(waits, &op.request).or(timeout_ns);
+            op.active
+                && op.user != CHECKER
+                && limit_ns.is_some_and(|limit_ns| now.saturating_sub(begun_ns) >= limit_ns)
         };
         if self.operations.ops.iter().any(is_overdue) {
             self.catch_up()?;
@@ -119,6 +133,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             let connection = op.connection;
             let never_sent = op.sent_ns == 0;
+            if wait_limit_ns(waits, &op.request).is_some() {
+                self.cut_wait(id, now);
+                continue;
+            }
             self.finish(id, Outcome::TimedOut, now);
             let c = &mut self.pool.connections[connection as usize];
             if never_sent || c.state != State::Ready {
@@ -136,6 +154,32 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         Ok(())
     }
 
+    /// Ends a recorded command that has waited for data for as long as it may. Its connection is made anew: the reply to it would
+    /// come before those to others.
+    fn cut_wait(&mut self, id: u32, now: u64) {
+        let op = &self.operations.ops[id as usize];
+        let (connection, user) = (op.connection, op.user);
+        self.finish(id, Outcome::TimedOut, now);
+        let c = &self.pool.connections[connection as usize];
+        if c.state != State::Ready {
+            return;
+        }
+        if c.awaited.iter().any(|reply| self.operations.is_current(*reply)) {
+            let text = self.naming(connection, "closed after a wait for data, with commands behind it");
+            return self.lose(connection, Outcome::Disconnected, &text);
+        }
+        self.shared.job.workload.connection_lost(self.dispatcher.user_number(user));
+        self.renew(connection);
+    }
+
+    /// Returns whether what is under way waits for data, and nothing else is.
+    pub(super) fn only_waits(&self) -> bool {
+        let mut under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
+        self.dispatcher.is_recorded
+            && self.operations.in_flight > 0
+            && under_way.all(|op| op.request.limit > 0)
+    }
+
     /// Returns whether a reply that the kernel stamped came after the time-out of its operation, and later than a client that is
     /// never late would have noticed.
     #[inline]
@@ -143,7 +187,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let op = &self.operations.ops[id as usize];
         // What the client held back before it sent is no wait for the server.
         let waited_ns = came_ns.saturating_sub(op.begun_ns.max(op.first_sent_ns));
-        self.shared.job.timeout_ns.is_some_and(|limit_ns| waited_ns >= limit_ns + sweep_every_ns(limit_ns))
+        let limit_ns = match wait_limit_ns(self.dispatcher.is_recorded, &op.request) {
+            Some(_) => None,
+            None => self.shared.job.timeout_ns,
+        };
+        limit_ns.is_some_and(|limit_ns| waited_ns >= limit_ns + sweep_every_ns(limit_ns))
     }
 
     fn reconnect(&mut self, now: u64) {

@@ -3,21 +3,20 @@
 use super::compare::DivergenceCounts;
 use super::expiry::{has_absolute_times, move_expiry};
 use super::mongodb::cursors::LiveCursors;
-use super::mongodb::{CommandReader, Document, LeftOut, ReadCommand, command_words};
-use super::options::ReplayOptions;
-use super::redis_rules::{is_comparable, sets_state};
+use super::mongodb::{CommandReader, LeftOut};
+use super::options::{ReplayOptions, ReplayPace};
+use super::played_command::{Effect, NameTraits, Pauses, PlayedCommand, RecordedPause, effect};
+use super::redis_rules::{is_comparable, may_wait, sets_state, waits_for_data};
 use super::selection::Chooser;
-use super::slots::{Placement, Placer, take_part};
-use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name};
-use crate::entry::{Arguments, Entry, RecordedReply};
+use super::slots::{Placement, Placer};
+use super::survey::{NO_USER, OTHER, RecordingSurvey, metric_name, recorded_wait_ns, step_name, wait_name};
+use crate::entry::{Arguments, Entry};
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingPoint, RecordingReader};
-use crate::long::put_long;
 use crate::protocol::RecordedProtocol;
-use dyno_db_redis::protocol::resp::{put_array, put_bulk};
-use dyno_types::command::RecordedPlace;
-use dyno_workload::ReplayedReplies;
+use dyno_types::request::{FIRST_STEP, INNER_STEP, LAST_STEP};
+use dyno_workload::{RecordedDue, ReplayedReplies};
 use hdrhistogram::Histogram;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,227 +34,9 @@ const SHARES: usize = 16;
 /// Pause of the reader when it is far enough ahead.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Memory that a command takes beside its bytes.
-const OVERHEAD: u64 = 128;
-
-/// What a command does to its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    None,
-    /// It chooses a database, or a version of the protocol.
-    State,
-    /// It begins a transaction.
-    Begins,
-    /// It ends one.
-    Ends,
-}
-
-fn effect(arguments: &Arguments) -> Effect {
-    match arguments {
-        all if sets_state(all) => Effect::State,
-        all if all.is_named("MULTI") => Effect::Begins,
-        all if all.is_named("EXEC") || all.is_named("DISCARD") => Effect::Ends,
-        _ => Effect::None,
-    }
-}
-
-/// What follows from a command's name.
-#[derive(Clone, Copy, Debug)]
-struct NameTraits {
-    metric: u16,
-    /// Replies to it can be compared.
-    is_comparable: bool,
-    effect: Effect,
-    /// It may hold an absolute time.
-    may_expire: bool,
-}
-
-impl NameTraits {
-    /// Of a command that dyno adds.
-    fn added(metric: u16, effect: Effect) -> Self {
-        NameTraits { metric, is_comparable: false, effect, may_expire: false }
-    }
-}
-
-/// What is sent of a command.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CommandText {
-    /// As it goes over the wire; empty where a value must be made first.
-    pub bytes: Box<[u8]>,
-    pub made: Option<Box<Arguments>>,
-}
-
-impl CommandText {
-    fn of_arguments(arguments: &Arguments) -> Self {
-        let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
-        if !is_kept {
-            return CommandText { bytes: Box::default(), made: Some(Box::new(arguments.clone())) };
-        }
-        let mut bytes = Vec::new();
-        put_command(arguments, &mut bytes);
-        CommandText { bytes: bytes.into_boxed_slice(), made: None }
-    }
-
-    fn put_wire(&self, out: &mut Vec<u8>) {
-        match &self.made {
-            None => out.extend_from_slice(&self.bytes),
-            Some(arguments) => put_command(arguments, out),
-        }
-    }
-
-    fn memory(&self) -> u64 {
-        let made = self.made.as_ref().map_or(0, |made| made.words().map(|word| word.len() as u64).sum());
-        self.bytes.len() as u64 + made
-    }
-}
-
-/// A part of a command that is split over the slots of a cluster.
-#[derive(Clone, Debug)]
-pub(super) struct PlayedPart {
-    pub slot: u16,
-    pub text: CommandText,
-}
-
-/// A command to be sent.
-#[derive(Clone, Debug)]
-pub(super) struct PlayedCommand {
-    pub at_ns: u64,
-    pub metric: u16,
-    pub waits: bool,
-    /// True if it is sent once more, to bring a new connection into the state of the one before.
-    pub restores: bool,
-    pub effect: Effect,
-    pub text: CommandText,
-    /// What it is sent as where it is split over the slots of a cluster.
-    pub parts: Box<[PlayedPart]>,
-    /// Where it is sent in a cluster.
-    pub place: RecordedPlace,
-    /// It belongs to a transaction.
-    pub stays: bool,
-    /// Of a command of MongoDB, whose bytes are its body.
-    pub document: Option<Box<Document>>,
-    /// The reply of then, where it can be compared.
-    pub then: Option<Box<RecordedReply>>,
-    /// Time that the reply took then, nanoseconds.
-    pub after_ns: Option<u64>,
-}
-
-impl PlayedCommand {
-    fn of_entry(entry: &Entry, traits: NameTraits, placement: &Placement) -> Self {
-        let arguments = &entry.arguments;
-        let parts = match placement {
-            Placement::Split(parts) => parts
-                .iter()
-                .map(|(slot, keys)| PlayedPart {
-                    slot: *slot,
-                    text: CommandText::of_arguments(&take_part(arguments, keys)),
-                })
-                .collect(),
-            _ => Vec::new(),
-        };
-        let text =
-            if parts.is_empty() { CommandText::of_arguments(arguments) } else { CommandText::default() };
-        PlayedCommand {
-            at_ns: entry.at_ns,
-            metric: traits.metric,
-            waits: !entry.overlaps,
-            restores: false,
-            effect: traits.effect,
-            text,
-            parts: parts.into_boxed_slice(),
-            place: if let Placement::Sent(place) = placement { *place } else { RecordedPlace::AnyNode },
-            stays: false,
-            document: None,
-            then: entry.reply.as_ref().filter(|_| traits.is_comparable).cloned().map(Box::new),
-            after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
-        }
-    }
-
-    /// A command of MongoDB.
-    fn of_document(entry: &Entry, read: ReadCommand, metric: u16) -> Self {
-        PlayedCommand {
-            at_ns: entry.at_ns,
-            metric,
-            waits: read.waits,
-            restores: false,
-            effect: Effect::None,
-            text: CommandText { bytes: read.bytes.into_boxed_slice(), made: None },
-            parts: Box::default(),
-            place: RecordedPlace::AnyNode,
-            stays: false,
-            document: Some(Box::new(read.document)),
-            then: entry.reply.as_ref().filter(|_| read.is_comparable).cloned().map(Box::new),
-            after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
-        }
-    }
-
-    /// Appends the command as it goes over the wire, or part number `number` of it; or its body, which the driver puts into a
-    /// message.
-    pub fn put_wire(&self, number: u32, out: &mut Vec<u8>) {
-        if let Some(part) = self.parts.get(number as usize) {
-            return part.text.put_wire(out);
-        }
-        let from = out.len();
-        self.text.put_wire(out);
-        if let Some(cursor) = self.document.as_ref().and_then(|document| document.cursor) {
-            out[from + cursor.at..][..8].copy_from_slice(&cursor.number.to_le_bytes());
-        }
-    }
-
-    /// Its name and its first argument, for messages: values stay out of them.
-    pub fn first_words(&self) -> String {
-        let shown = |line: &str| {
-            line.chars().take(60).map(|c| if c.is_control() { '.' } else { c }).collect::<String>()
-        };
-        if self.document.is_some() {
-            return shown(&command_words(&self.text.bytes));
-        }
-        let text = self.parts.first().map_or(&self.text, |part| &part.text);
-        let words: Vec<&[u8]> = match &text.made {
-            None => bulk_strings(&text.bytes).take(2).collect(),
-            Some(arguments) => arguments.words().take(2).collect(),
-        };
-        shown(&String::from_utf8_lossy(&words.join(&b' ')))
-    }
-
-    fn memory(&self) -> u64 {
-        self.text.memory()
-            + self.parts.iter().map(|part| part.text.memory() + OVERHEAD).sum::<u64>()
-            + OVERHEAD
-    }
-}
-
-/// The words of a command as it goes over the wire, one after the other.
-fn bulk_strings(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut at = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
-    std::iter::from_fn(move || {
-        let head = bytes.get(at + 1..)?;
-        let end = head.iter().position(|byte| *byte == b'\r')?;
-        let length: usize = std::str::from_utf8(&head[..end]).ok()?.parse().ok()?;
-        let from = at + 1 + end + 2;
-        at = from + length + 2;
-        bytes.get(from..from + length)
-    })
-}
-
 /// Nanoseconds since 1970.
 fn since_1970_ns() -> i128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
-}
-
-fn put_command(arguments: &Arguments, out: &mut Vec<u8>) {
-    put_array(out, arguments.count());
-    let mut made = Vec::new();
-    for (number, word) in arguments.words().enumerate() {
-        match arguments.long_value(number) {
-            None => put_bulk(out, word),
-            Some(value) => {
-                made.clear();
-                put_long(value, &mut made);
-                put_bulk(out, &made);
-            }
-        }
-    }
 }
 
 /// Commands of a user: those that wait, and those that are under way.
@@ -302,6 +83,8 @@ pub(super) struct Feed {
     /// Commands that were not sent because their cursor is not open, and because their transaction was not begun.
     pub without_cursor: AtomicU64,
     without_transaction: AtomicU64,
+    /// Commands that waited for data for as long as they may, and were ended.
+    pub cut_waits: AtomicU64,
     /// Time of what was read last, nanoseconds of the recording.
     read_ns: AtomicU64,
     failure: Mutex<Option<String>>,
@@ -337,6 +120,7 @@ impl Feed {
             cursors: LiveCursors::default(),
             without_cursor: AtomicU64::new(0),
             without_transaction: AtomicU64::new(0),
+            cut_waits: AtomicU64::new(0),
             held: AtomicU64::new(0),
             starved: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -388,6 +172,8 @@ impl Feed {
             RecordingPoint::Unknown => "unknown",
         };
         ReplayedReplies {
+            cut_waits: self.cut_waits.load(Ordering::Relaxed),
+            pace: self.options.pace_name().into(),
             point: point.into(),
             then,
             left_out,
@@ -424,7 +210,19 @@ impl Feed {
 
     /// When what was not read yet is due at the earliest, nanoseconds after the epoch.
     pub fn not_before_ns(&self) -> u64 {
-        self.options.due_ns(self.read_ns.load(Ordering::Relaxed)).unwrap_or(0)
+        let due_ns = self.options.due_ns(self.read_ns.load(Ordering::Relaxed));
+        due_ns.filter(|_| self.options.has_times()).unwrap_or(0)
+    }
+
+    /// When a command is due.
+    pub fn due_of(&self, command: &PlayedCommand) -> RecordedDue {
+        let options = &self.options;
+        match (options.due_ns(command.at_ns), command.pause) {
+            (None, _) => RecordedDue::AtOnce,
+            (Some(at_ns), None) => RecordedDue::At(at_ns),
+            (_, Some(RecordedPause::AfterReply(ns))) => RecordedDue::AfterEnd(options.pause_ns(ns)),
+            (_, Some(RecordedPause::AfterDue(ns))) => RecordedDue::AfterDue(options.pause_ns(ns)),
+        }
     }
 
     /// A command is done with. One that restores a state was never read.
@@ -472,6 +270,9 @@ impl Feed {
         let mut connection_of = vec![NO_USER; self.users.len()];
         // Commands without a reply, by their numbers in the file: it may come late.
         let mut unanswered: HashMap<u64, u16> = HashMap::new();
+        let mut pauses = Pauses::default();
+        // Connections that have waited for data.
+        let mut waiting: HashSet<u32> = HashSet::new();
         let mut commands = 0u64;
         let mut schedule = self.options.schedule.map(|schedule| schedule.begin());
         let begun_ns = since_1970_ns();
@@ -541,7 +342,8 @@ impl Feed {
             }
             if let Some(documents) = &mut documents {
                 let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
-                let is_read = self.read_document(user, &entry, (number, metric), documents);
+                let pause = pauses.note_sent(&entry).filter(|_| self.options.pace == ReplayPace::Think);
+                let is_read = self.read_document(user, &entry, (number, metric, pause), documents);
                 if is_read && entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
                     unanswered.insert(commands - 1, metric);
                 }
@@ -553,9 +355,13 @@ impl Feed {
             let facts = match known.get(entry.arguments.word(0)) {
                 Some(facts) => *facts,
                 None => {
-                    let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
+                    let of = |name: &str| number_of(name).map_or(other, |number| number as u16);
+                    let name = metric_name(&entry);
                     let facts = NameTraits {
-                        metric,
+                        metric: of(&name),
+                        step_metric: of(&step_name(&name)),
+                        wait_metric: of(&wait_name(&name)),
+                        may_wait: may_wait(&entry.arguments),
                         is_comparable: is_comparable(&entry.arguments),
                         effect: effect(&entry.arguments),
                         may_expire: has_absolute_times(&entry.arguments),
@@ -589,6 +395,12 @@ impl Feed {
             if entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
                 unanswered.insert(commands - 1, facts.metric);
             }
+            let step = match (facts.effect, open.contains_key(&entry.connection)) {
+                (Effect::Ends, true) => Some(LAST_STEP),
+                (_, true) => Some(INNER_STEP),
+                (Effect::Begins, false) => Some(FIRST_STEP),
+                _ => None,
+            };
             if facts.effect == Effect::Ends {
                 match open.remove(&entry.connection) {
                     // Its begin is not in the part that is replayed: alone it would be an error.
@@ -597,7 +409,7 @@ impl Feed {
                     Some(true) => entry.reply = None,
                     Some(false) => {}
                 }
-            } else if facts.effect == Effect::Begins {
+            } else if step == Some(FIRST_STEP) {
                 open.insert(entry.connection, false);
             }
             if entry.arguments.is_named("RESET") {
@@ -610,8 +422,21 @@ impl Feed {
             {
                 entry.arguments = arguments;
             }
-            let stays = facts.effect == Effect::Ends || open.contains_key(&entry.connection);
-            let command = PlayedCommand { stays, ..PlayedCommand::of_entry(&entry, facts, &placement) };
+            let waits = facts.may_wait && step.is_none() && waits_for_data(&entry.arguments);
+            let mut command = PlayedCommand::of_entry(&entry, facts, &placement);
+            if waits {
+                let Some(wait_ns) = recorded_wait_ns(&entry) else { continue };
+                command.wait_ms = self.options.longest_wait_ms(wait_ns);
+                (command.metric, command.then, command.after_ns) = (facts.wait_metric, None, None);
+                waiting.insert(entry.connection);
+            }
+            if step.is_some() {
+                (command.step, command.metric) = (step, facts.step_metric);
+            }
+            let pause = pauses.note_sent(&entry);
+            // Behind a wait the times of then say nothing: it may end earlier or later.
+            let thinks = self.options.pace == ReplayPace::Think || waiting.contains(&entry.connection);
+            command.pause = pause.filter(|_| thinks);
             self.push(user, command);
             if !self.await_load() {
                 return Ok(());
@@ -647,7 +472,7 @@ impl Feed {
         &self,
         user: u32,
         entry: &Entry,
-        (number, metric): (i64, u16),
+        (number, metric, pause): (i64, u16, Option<RecordedPause>),
         documents: &mut CommandReader,
     ) -> bool {
         let read = match documents.read_command(entry, number, &self.cursors) {
@@ -664,7 +489,7 @@ impl Feed {
         if let Some(key) = read.document.opens {
             self.cursors.await_opener(key);
         }
-        self.push(user, PlayedCommand::of_document(entry, read, metric));
+        self.push(user, PlayedCommand { pause, ..PlayedCommand::of_document(entry, read, metric) });
         true
     }
 
@@ -683,32 +508,12 @@ impl Feed {
             let one =
                 Entry { at_ns: entry.at_ns, arguments: Arguments::from_words(words), ..Entry::default() };
             let command = PlayedCommand::of_entry(&one, NameTraits::added(metric, effect), placement);
-            self.push(user, PlayedCommand { stays: effect == Effect::Ends, ..command });
+            self.push(user, PlayedCommand { step: (effect == Effect::Ends).then_some(LAST_STEP), ..command });
         }
     }
 
     fn push(&self, user: u32, command: PlayedCommand) {
         self.held.fetch_add(command.memory(), Ordering::Relaxed);
         self.user(u64::from(user)).waiting.push_back(command);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_name_the_key_and_not_the_value() {
-        for (key, shown) in
-            [("k", "SET k"), ("$k", "SET $k"), ("*1", "SET *1"), ("", "SET "), ("a\r\n*b", "SET a..*b")]
-        {
-            let arguments = Arguments::from_words(["SET", key, "secret"]);
-            let entry = Entry { arguments, ..Entry::default() };
-            assert_eq!(
-                PlayedCommand::of_entry(&entry, NameTraits::added(0, Effect::None), &Placement::SINGLE)
-                    .first_words(),
-                shown
-            );
-        }
     }
 }

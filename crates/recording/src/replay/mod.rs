@@ -16,6 +16,7 @@ mod expiry;
 mod feed;
 mod mongodb;
 mod options;
+mod played_command;
 mod redis_rules;
 mod selection;
 mod slots;
@@ -24,7 +25,7 @@ mod workload;
 
 pub use data_set::{DataSetContents, find_contents};
 pub use mongodb::sent_document;
-pub use options::{ReplayOnly, ReplayOptions, ReplaySchedule};
+pub use options::{ReplayOnly, ReplayOptions, ReplayPace, ReplaySchedule};
 pub(crate) use selection::Chooser;
 pub use slots::ClusterRules;
 pub use survey::{DATABASES, RecordingSurvey, survey_file};

@@ -31,11 +31,23 @@ impl ReplaySchedule {
     }
 }
 
+/// What decides when commands with times are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplayPace {
+    /// Their times of then.
+    #[default]
+    Due,
+    /// The pauses of then, each behind the reply of now.
+    Think,
+}
+
 /// How a recording is replayed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayOptions {
     /// How many times as fast as it was recorded; `None`: each command as soon as it may be sent.
     pub speed: Option<f64>,
+    /// What decides when commands are due, where the speed is one.
+    pub pace: ReplayPace,
     /// Times in place of those of then; the speed is 1.
     pub schedule: Option<ReplaySchedule>,
     /// Part of the recording: from this time on, nanoseconds.
@@ -62,6 +74,7 @@ impl Default for ReplayOptions {
     fn default() -> Self {
         ReplayOptions {
             speed: Some(1.0),
+            pace: ReplayPace::Due,
             schedule: None,
             from_ns: 0,
             to_ns: u64::MAX,
@@ -99,12 +112,39 @@ impl ReplayOptions {
         self.speed.map(|speed| if speed == 1.0 { after } else { (after as f64 / speed) as u64 })
     }
 
+    /// A pause of the recording, nanoseconds, as it is now.
+    pub(super) fn pause_ns(&self, pause_ns: u64) -> u64 {
+        (pause_ns as f64 / self.speed.unwrap_or(f64::INFINITY)) as u64
+    }
+
+    /// The most that a command may wait for data, milliseconds, which did for so many nanoseconds.
+    pub(super) fn longest_wait_ms(&self, wait_ns: u64) -> u32 {
+        let ms = self.pause_ns(wait_ns) as f64 * 2.0 / 1e6 + 1e3;
+        ms.ceil() as u32
+    }
+
+    /// Returns whether commands are due at times that no reply moves.
+    pub(super) fn has_times(&self) -> bool {
+        self.speed.is_some() && self.pace == ReplayPace::Due
+    }
+
+    /// What decides when commands are due, by its name in summaries.
+    pub(super) fn pace_name(&self) -> &'static str {
+        match (self.speed, &self.schedule, self.pace) {
+            (_, Some(_), _) => "rate",
+            (None, ..) => "max",
+            (.., ReplayPace::Due) => "due",
+            (.., ReplayPace::Think) => "think",
+        }
+    }
+
     /// Length of what is sent, nanoseconds; `None` where commands have no times. `commands` are sent in `length_ns` of the
     /// recording.
     pub fn replayed_ns(&self, length_ns: u64, commands: u64) -> Option<u64> {
         let length = |of: f64| (of as u64).saturating_add(1);
         match &self.schedule {
             Some(schedule) => Some(length(commands as f64 * 1e9 / schedule.rate)),
+            None if self.pace == ReplayPace::Think => None,
             None => self.speed.map(|speed| length(length_ns as f64 / speed)),
         }
     }

@@ -65,24 +65,13 @@ const ADMINISTRATION: [&str; 53] = [
 /// Commands that would close a connection, or leave it without replies.
 const CONNECTION: [&str; 3] = ["QUIT", "CLIENT REPLY", "AUTH"];
 
-/// Commands whose answer may be a long time coming, or that turn a connection into a listener.
-const WAITING: [&str; 15] = [
-    "BLPOP",
-    "BRPOP",
-    "BRPOPLPUSH",
-    "BLMOVE",
-    "BLMPOP",
-    "BZPOPMIN",
-    "BZPOPMAX",
-    "BZMPOP",
-    "SUBSCRIBE",
-    "PSUBSCRIBE",
-    "SSUBSCRIBE",
-    "UNSUBSCRIBE",
-    "PUNSUBSCRIBE",
-    "SUNSUBSCRIBE",
-    "MONITOR",
-];
+/// Commands whose answer may be a long time coming.
+const BLOCKING: [&str; 10] =
+    ["BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT", "WAITAOF"];
+
+/// Commands that turn a connection into a listener.
+const LISTENING: [&str; 7] =
+    ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR"];
 
 /// Replies to these say something else each time.
 const UNLIKE: [&str; 27] = [
@@ -133,16 +122,19 @@ pub(super) fn may_wait(arguments: &Arguments) -> bool {
         && !arguments.is_named("SET")
 }
 
-/// Returns whether a command waits for data, or for messages.
+/// Returns whether a command turns its connection into a listener.
+pub(super) fn listens(arguments: &Arguments) -> bool {
+    is_one_of(arguments, &LISTENING)
+}
+
+/// Returns whether a command waits for data, or for copies.
 pub(super) fn waits_for_data(arguments: &Arguments) -> bool {
     let blocks = || {
         let words = arguments.words().skip(1);
         let mut options = words.take_while(|word| !word.eq_ignore_ascii_case(b"STREAMS"));
         options.any(|word| word.eq_ignore_ascii_case(b"BLOCK"))
     };
-    is_one_of(arguments, &WAITING)
-        || (is_one_of(arguments, &["XREAD", "XREADGROUP"]) && blocks())
-        || is_one_of(arguments, &["WAIT", "WAITAOF"])
+    is_one_of(arguments, &BLOCKING) || (is_one_of(arguments, &["XREAD", "XREADGROUP"]) && blocks())
 }
 
 /// Returns whether replies to a command can be compared.
@@ -185,6 +177,11 @@ pub(super) fn reason_against(options: &ReplayOptions, arguments: &Arguments) -> 
         Some(ReplayOnly::Writes) if reads() => Some("commands that only read (--only writes)"),
         _ => None,
     }
+}
+
+/// Returns whether a command ends a transaction.
+pub(super) fn is_end(arguments: &Arguments) -> bool {
+    is_one_of(arguments, &["EXEC", "DISCARD", "RESET"])
 }
 
 fn is_transaction(arguments: &Arguments) -> bool {
@@ -230,11 +227,12 @@ mod tests {
 
     #[test]
     fn waiting_commands_are_known() {
-        for line in ["blpop a 0", "XREAD COUNT 1 BLOCK 0 STREAMS a $", "subscribe c", "WAIT 1 0"] {
-            assert!(waits_for_data(&words(line)), "{line}");
+        for line in ["blpop a 0", "XREAD COUNT 1 BLOCK 0 STREAMS a $", "WAIT 1 0"] {
+            assert!(may_wait(&words(line)) && waits_for_data(&words(line)), "{line}");
         }
-        for line in ["lpop a", "XREAD STREAMS BLOCK 0", "publish c m"] {
+        for line in ["lpop a", "XREAD STREAMS BLOCK 0", "publish c m", "subscribe c"] {
             assert!(!waits_for_data(&words(line)), "{line}");
         }
+        assert!(may_wait(&words("subscribe c")) && listens(&words("subscribe c")));
     }
 }

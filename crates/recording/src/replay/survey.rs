@@ -2,13 +2,14 @@
 
 use super::mongodb::mongodb_rules;
 use super::options::ReplayOptions;
-use super::redis_rules::{may_wait, sets_state, waits_for_data};
+use super::redis_rules::{is_end, listens, may_wait, sets_state, waits_for_data};
 use super::selection::Chooser;
 use super::slots::{Placement, Placer};
 use crate::entry::Entry;
 use crate::format::{RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
 use crate::protocol::RecordedProtocol;
 use dyno_types::limits::METRICS;
+use dyno_types::metric::{MULTI_EXEC, WAIT};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::path::Path;
@@ -31,6 +32,9 @@ pub const DATABASES: usize = 10_000;
 /// A connection without a user.
 pub(super) const NO_USER: u32 = u32::MAX;
 
+/// What is left out of commands that wait for data.
+const ENDLESS: &str = "commands that wait for data, of which it is not recorded how long they did";
+
 /// What is left out of commands that are sent.
 const TIMED: &str = "times of then in read concerns (afterClusterTime); their commands are sent";
 
@@ -47,6 +51,10 @@ pub struct RecordingSurvey {
     pub connections: u32,
     /// Names of commands that are sent, in capitals, and their numbers: the most frequent first.
     pub names: Vec<(String, u64)>,
+    /// The same of the commands of transactions, which are among them.
+    pub steps: BTreeMap<String, u64>,
+    /// The same of commands that wait for data.
+    pub waits: BTreeMap<String, u64>,
     /// What is not sent, by its reason.
     pub left_out: BTreeMap<String, u64>,
     /// Of each name, the words of one of its commands.
@@ -72,6 +80,11 @@ pub struct RecordingSurvey {
     all_user_of: Option<Vec<u32>>,
 }
 
+/// The time that a command waited for data then, nanoseconds.
+pub(super) fn recorded_wait_ns(entry: &Entry) -> Option<u64> {
+    entry.reply.as_ref().and_then(|reply| reply.after_ns)
+}
+
 /// The name under which a command is recorded: what would be no name is none.
 pub(super) fn metric_name(entry: &Entry) -> String {
     let name = entry.arguments.command_name();
@@ -81,6 +94,16 @@ pub(super) fn metric_name(entry: &Entry) -> String {
         true => name.replace('.', "_"),
         false => OTHER.into(),
     }
+}
+
+/// The name under which a command of a transaction is recorded.
+pub(super) fn step_name(name: &str) -> String {
+    format!("{MULTI_EXEC}.{name}")
+}
+
+/// The name under which a command that waits for data is recorded: it is in no total.
+pub(super) fn wait_name(name: &str) -> String {
+    format!("{name}.{WAIT}")
 }
 
 impl RecordingSurvey {
@@ -115,14 +138,34 @@ impl RecordingSurvey {
 
     /// The same with the names of the whole recording: the metrics of a worker are those of all.
     pub fn with_names_of(self, whole: &RecordingSurvey) -> Self {
-        RecordingSurvey { names: whole.names.clone(), all_user_of: Some(whole.user_of.clone()), ..self }
+        let steps = whole.steps.clone();
+        let waits = whole.waits.clone();
+        RecordingSurvey {
+            steps,
+            waits,
+            names: whole.names.clone(),
+            all_user_of: Some(whole.user_of.clone()),
+            ..self
+        }
     }
 
-    /// Names of the metrics of a replay: commands by frequency, then the rest.
+    /// Names of the metrics of a replay: commands by frequency, also those of transactions, then the rest.
     pub fn metrics(&self) -> Vec<String> {
-        let named = self.names.iter().map(|(name, _)| name.replace('.', "_"));
+        let in_steps = |name: &str| {
+            self.steps.get(name).copied().unwrap_or(0) + self.waits.get(name).copied().unwrap_or(0)
+        };
+        // What was only sent in transactions, or always waits, is none by itself.
+        let alone = self.names.iter().map(|(name, count)| (name.replace('.', "_"), *count));
+        let alone = alone.filter(|(name, count)| in_steps(name) == 0 || in_steps(name) < *count);
+        let steps = self.steps.iter().map(|(name, count)| (step_name(name), *count));
+        let waits = self.waits.iter().map(|(name, count)| (wait_name(name), *count));
+        let mut named: Vec<(String, u64)> = alone.chain(steps).chain(waits).collect();
+        named.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         let mut all: Vec<String> = Vec::new();
-        for name in named.filter(|name| name != OTHER) {
+        if !self.steps.is_empty() {
+            all.push(MULTI_EXEC.into());
+        }
+        for name in named.into_iter().map(|(name, _)| name).filter(|name| name != OTHER) {
             if !all.contains(&name) && all.len() < NAMES - 1 {
                 all.push(name);
             }
@@ -144,13 +187,15 @@ pub fn survey_file(
     let header = reader.header().clone();
     let mut found = RecordingSurvey::default();
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    // Of each connection: its first and last time, and whether it waits for data.
+    // Of each connection: its first and last time, and whether it listens.
     let mut spans: Vec<(u64, u64)> = Vec::new();
     let mut waiting: BTreeSet<u32> = BTreeSet::new();
     // Of each connection: commands that would be sent, by name, for those that turn out to wait.
     let mut sent: Vec<u64> = Vec::new();
     let mut chooser = Chooser::new(options, header.protocol);
     let is_redis = header.protocol == RecordedProtocol::Redis;
+    // Connections with an open transaction.
+    let mut open: BTreeSet<u32> = BTreeSet::new();
     let mut placer = options.cluster.as_deref().map(Placer::new);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
@@ -168,10 +213,10 @@ pub fn survey_file(
             // It may be sent at the part's begin.
             counts.entry(entry.arguments.command_name()).or_default();
         }
-        let waits = || may_wait(&entry.arguments) && waits_for_data(&entry.arguments);
+        let may_wait = is_redis && is_entry && may_wait(&entry.arguments);
         if is_redis && is_entry && options.is_own(entry.connection) {
             // Also before the part: a connection that listens goes on to.
-            if waits() {
+            if may_wait && listens(&entry.arguments) {
                 waiting.insert(entry.connection);
             }
             if entry.arguments.is_named("SELECT") && entry.arguments.count() == 2 && placement.is_sent() {
@@ -186,6 +231,11 @@ pub fn survey_file(
         }
         if let Some(reason) = chooser.reason_against(&entry) {
             *found.left_out.entry(reason.into()).or_default() += 1;
+            continue;
+        }
+        let waits = may_wait && !open.contains(&entry.connection) && waits_for_data(&entry.arguments);
+        if waits && recorded_wait_ns(&entry).is_none() {
+            *found.left_out.entry(ENDLESS.into()).or_default() += 1;
             continue;
         }
         match placement {
@@ -216,8 +266,19 @@ pub fn survey_file(
                 counts.insert(name, 1);
             }
         }
+        if waits {
+            *found.waits.entry(metric_name(&entry)).or_default() += 1;
+        }
         if header.protocol == RecordedProtocol::Mongodb {
             found.note_document(&entry);
+        } else if entry.arguments.is_named("MULTI") {
+            open.insert(entry.connection);
+            *found.steps.entry("MULTI".into()).or_default() += 1;
+        } else if open.contains(&entry.connection) {
+            *found.steps.entry(metric_name(&entry)).or_default() += 1;
+            if is_end(&entry.arguments) {
+                open.remove(&entry.connection);
+            }
         }
         found.replies += u64::from(entry.reply.is_some());
         found.length_ns = found.length_ns.max(entry.at_ns - options.from_ns);
@@ -225,7 +286,7 @@ pub fn survey_file(
     found.cut_off = reader.was_cut_off();
     let of_waiting: u64 = waiting.iter().filter_map(|place| sent.get(*place as usize)).sum();
     if of_waiting > 0 {
-        found.left_out.insert("commands of connections that wait for data or messages".into(), of_waiting);
+        found.left_out.insert("commands of connections that listen for messages".into(), of_waiting);
     }
     for connection in &waiting {
         if let Some(span) = spans.get_mut(*connection as usize) {

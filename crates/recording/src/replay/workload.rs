@@ -1,15 +1,19 @@
 //! A recording as a workload.
 
-use super::feed::{Effect, Feed, PlayedCommand, UserFeed};
+use super::feed::{Feed, UserFeed};
 use super::mongodb::cursors::CursorState;
 use super::options::ReplayOptions;
+use super::played_command::{Effect, PlayedCommand, RecordedPause};
 use super::survey::RecordingSurvey;
 use crate::entry::RecordedKind;
 use crate::format::RecordingHeader;
 use dyno_types::command::{RecordedPlace, ReplyFacts};
-use dyno_types::metric::HELD;
+use dyno_types::metric::{HELD, MULTI_EXEC};
+use dyno_types::request::FIRST_STEP;
 use dyno_types::{Content, Outcome, Request, Verb};
-use dyno_workload::{Draw, Frontier, Hooks, NextRecorded, OwnMetrics, ReplayedReplies, Workload};
+use dyno_workload::{
+    Draw, Frontier, Hooks, NextRecorded, OwnMetrics, RecordedDue, ReplayedReplies, Workload,
+};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
@@ -24,6 +28,8 @@ const CURSOR_NOT_FOUND: [&[u8]; 2] = [b"CursorNotFound", b"43"];
 /// Commands of a recording, each due when it was then, by the user that its connection is.
 pub struct Replay {
     metrics: Vec<String>,
+    /// Number of the metric of whole transactions.
+    whole: u16,
     feed: Arc<Feed>,
     content: Arc<ReplayContent>,
     began: Once,
@@ -40,7 +46,14 @@ impl Replay {
         let mut metrics = survey.metrics();
         metrics.push(HELD.into());
         let feed = Arc::new(Feed::new(path, options, header, survey));
-        Replay { metrics, content: Arc::new(ReplayContent { feed: feed.clone() }), feed, began: Once::new() }
+        let whole = metrics.iter().position(|name| name == MULTI_EXEC).unwrap_or(0) as u16;
+        Replay {
+            metrics,
+            whole,
+            content: Arc::new(ReplayContent { feed: feed.clone() }),
+            feed,
+            began: Once::new(),
+        }
     }
 }
 
@@ -142,9 +155,22 @@ impl UserFeed {
             return false;
         }
         self.restores = false;
-        let at_ns = self.waiting.front().map_or(0, |next| next.at_ns);
-        for (_, command) in self.state.iter().rev() {
-            let again = PlayedCommand { at_ns, waits: true, restores: true, then: None, ..command.clone() };
+        // The first of them is due when the next command was to be, and each of the others behind the one before.
+        let behind = |pause: Option<RecordedPause>| pause.map(|_| RecordedPause::AfterReply(0));
+        let (mut at_ns, mut pause) = (0, None);
+        if let Some(next) = self.waiting.front_mut() {
+            (at_ns, pause) = (next.at_ns, next.pause);
+            next.pause = behind(pause);
+        }
+        for (place, (_, command)) in self.state.iter().enumerate().rev() {
+            let again = PlayedCommand {
+                at_ns,
+                waits: true,
+                restores: true,
+                pause: if place == 0 { pause } else { behind(pause) },
+                then: None,
+                ..command.clone()
+            };
             self.waiting.push_front(again);
         }
         true
@@ -184,7 +210,7 @@ impl Workload for Replay {
             debug_assert!(false, "only what is due is taken");
             return Request { verb: Verb::Recorded, key: u64::MAX, ..Request::default() };
         };
-        let metric = command.metric;
+        let (metric, step, limit) = (command.metric, command.step, command.wait_ms);
         match user.under_way.get_mut(place as usize) {
             Some(free) => *free = Some(command),
             None => user.under_way.push(Some(command)),
@@ -194,6 +220,9 @@ impl Workload for Replay {
             metric,
             collection: number as u32,
             key: u64::from(place),
+            script: step.map_or(0, |_| self.whole + 1),
+            step: step.unwrap_or(0),
+            limit,
             ..Request::default()
         }
     }
@@ -223,13 +252,12 @@ impl Workload for Replay {
             return NextRecorded::Unknown { not_before_ns: 0 };
         }
         if own.find_cursor(&self.feed) == FoundCursor::Awaited {
-            let at_ns = own.waiting.front().and_then(|next| self.feed.options.due_ns(next.at_ns));
+            let due = own.waiting.front().map(|next| self.feed.due_of(next));
+            let at_ns = due.and_then(|due| if let RecordedDue::At(at_ns) = due { Some(at_ns) } else { None });
             return NextRecorded::Blocked { at_ns };
         }
         match own.waiting.front() {
-            Some(next) => {
-                NextRecorded::Due { at_ns: self.feed.options.due_ns(next.at_ns), waits: next.waits }
-            }
+            Some(next) => NextRecorded::Due { due: self.feed.due_of(next), waits: next.waits },
             // The reader cannot add one meanwhile: it needs the lock that is held here.
             None if self.feed.expects_more() => {
                 NextRecorded::Unknown { not_before_ns: self.feed.not_before_ns() }
@@ -252,9 +280,12 @@ impl Workload for Replay {
             }
             return;
         }
-        if command.stays && matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
+        if command.step.is_some() && matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) {
             // What follows would be sent outside of the transaction.
             user.skips |= std::mem::take(&mut user.in_transaction);
+        }
+        if command.wait_ms > 0 && outcome == Outcome::TimedOut {
+            self.feed.cut_waits.fetch_add(1, Ordering::Relaxed);
         }
         match (outcome, &command.then) {
             // The run has ended before its reply.
@@ -282,15 +313,24 @@ impl Workload for Replay {
     }
 
     fn has_recorded_times(&self) -> bool {
-        self.feed.options.speed.is_some()
+        self.feed.options.has_times()
     }
 
     fn left_recorded(&self, user: u64) -> Option<u64> {
         let mut own = self.feed.user(user);
-        while own.waiting.front().is_some_and(|next| next.restores) {
-            own.waiting.pop_front();
+        // The rest of a transaction is none by itself, and what waits for a reply is not due.
+        let is_none = |next: &PlayedCommand| {
+            next.restores || next.wait_ms > 0 || next.step.is_some_and(|step| step != FIRST_STEP)
+        };
+        while own.waiting.front().is_some_and(is_none) {
+            if let Some(command) = own.waiting.pop_front() {
+                self.feed.forget(&command);
+            }
         }
-        own.waiting.front().and_then(|next| self.feed.options.due_ns(next.at_ns))
+        own.waiting.front().and_then(|next| match self.feed.due_of(next) {
+            RecordedDue::At(at_ns) => Some(at_ns),
+            _ => None,
+        })
     }
 
     fn connection_lost(&self, user: u64) {
@@ -366,7 +406,10 @@ impl Content for ReplayContent {
 
     fn recorded_stays(&self, request: &Request) -> bool {
         let user = self.feed.user(u64::from(request.collection));
-        user.under_way.get(request.key as usize).and_then(Option::as_ref).is_some_and(|command| command.stays)
+        user.under_way
+            .get(request.key as usize)
+            .and_then(Option::as_ref)
+            .is_some_and(|command| command.step.is_some())
     }
 
     fn recorded_cursor(&self, request: &Request, number: i64) {

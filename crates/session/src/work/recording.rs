@@ -1,14 +1,15 @@
 //! Recorded traffic as work.
 
 use crate::work::{Prepared, Wording, Work, job_from_spec};
-use dyno_config::experiment::{Experiment, RecordingSource, TrafficKind};
+use dyno_config::experiment::{Experiment, RecordedPace, RecordingSource, TrafficKind};
 use dyno_config::settings::PropertySettings;
 use dyno_db::command_target::CommandTarget;
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
 use dyno_recording::replay::{
-    ClusterRules, DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplaySchedule, survey_file,
+    ClusterRules, DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplayPace, ReplaySchedule,
+    survey_file,
 };
 use dyno_recording::{Lack, RecordedProtocol, RecordingHeader};
 use dyno_types::key_rule::KeyRule;
@@ -86,6 +87,40 @@ fn schedule_of(spec: &Experiment, wording: &Wording<'_>) -> Result<Option<Replay
     }
 }
 
+/// Refuses pauses behind replies where times are not those of then, or where no replies tell how long the pauses were.
+fn refuse_pace(
+    source: &RecordingSource,
+    options: &ReplayOptions,
+    header: &RecordingHeader,
+    wording: &Wording<'_>,
+) -> Result<(), Refused> {
+    if options.pace == ReplayPace::Due {
+        return Ok(());
+    }
+    let key = (wording.source)("workload.recording.pace").to_string();
+    let refused = |code: RefusalCode, why: String| {
+        Err(Refused::new(code, key.clone(), format!("{key}: think keeps the pauses of then, and {why}")))
+    };
+    if options.schedule.is_some() {
+        let rate = (wording.source)("phases.measure.rate");
+        return refused(RefusalCode::Conflict, format!("{rate} replaces them: say one of them"));
+    }
+    if options.speed.is_none() {
+        let speed = (wording.source)("workload.recording.speed");
+        return refused(RefusalCode::Conflict, format!("{speed} max leaves them out: say one of them"));
+    }
+    let lacks =
+        [Lack::Times, Lack::Replies, Lack::ReplyTimes].into_iter().find(|lack| header.is_without(*lack));
+    match lacks {
+        Some(lack) => {
+            let lacking = lack.lack_words();
+            let why = format!("{} does not tell {lacking}: its source is {}", source.file, header.source);
+            refused(RefusalCode::Unsupported, why)
+        }
+        None => Ok(()),
+    }
+}
+
 fn options_of(source: &RecordingSource, schedule: Option<ReplaySchedule>) -> ReplayOptions {
     ReplayOptions {
         schedule,
@@ -97,6 +132,7 @@ fn options_of(source: &RecordingSource, schedule: Option<ReplaySchedule>) -> Rep
         to_ns: source.to.as_ref().map_or(u64::MAX, |span| span.0),
         // Which commands only read is known when the server has been asked.
         only: None,
+        pace: if source.pace == Some(RecordedPace::Think) { ReplayPace::Think } else { ReplayPace::Due },
         include: source.include.iter().map(|name| name.to_uppercase()).collect(),
         reads: Vec::new(),
         part: (0, 1),
@@ -186,6 +222,7 @@ impl RecordedWork {
             return Err(Refused::new(RefusalCode::Conflict, key, message));
         }
         let (header, survey) = survey_recording(&source.file, &options, &key)?;
+        refuse_pace(source, &options, &header, wording)?;
         if header.is_without(Lack::Times) && options.schedule.is_none() {
             // All commands would be due at once.
             options.speed = None;
@@ -344,7 +381,11 @@ impl RecordedWork {
             (None, Some(span)) => span.0,
             (None, None) => 0,
         };
-        let length_ns = self.options.replayed_ns(survey.length_ns, survey.commands);
+        // What waits for data may end later than then: the run ends with its last command.
+        let length_ns = match survey.waits.is_empty() {
+            true => self.options.replayed_ns(survey.length_ns, survey.commands),
+            false => None,
+        };
         let duration_ns = match (&asked.duration, length_ns) {
             (Some(span), Some(length)) => Some(span.0.min(length.saturating_sub(warmup_ns).max(1))),
             (Some(span), None) => Some(span.0),
