@@ -7,6 +7,7 @@ use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, DRAIN_NS, PIPELINE, THREAD
 use dyno_types::rng::{Purpose, draw_at, unit_interval};
 use dyno_types::{Outcome, RefusalCode, Refused};
 use dyno_workload::{Frontier, Workload};
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -166,6 +167,9 @@ pub struct Job {
     pub reconnect_every: Option<u64>,
     /// Users that begin later; `None`: all begin at once. Only in a closed loop without a warm-up.
     pub late: Option<LateUsers>,
+    /// Of a job beside the others: the target that it is applied to in place of theirs, of a type that its caller knows. Nothing of
+    /// it is in their figures.
+    pub elsewhere: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Job {
@@ -196,6 +200,7 @@ impl Job {
             retry: None,
             reconnect_every: None,
             late: None,
+            elsewhere: None,
         }
     }
 

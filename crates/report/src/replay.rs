@@ -49,6 +49,21 @@ pub(crate) fn append_replay(out: &mut String, phase: &Phase, style: Style) {
             let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
         }
     }
+    if let Some(against) = &replay.against {
+        let differing = against.count_differing();
+        let line = format!(
+            "against  {} replies compared with those of the other server, {} differ ({:.1} %); {} not compared",
+            Thousands(against.compared),
+            Thousands(differing),
+            differing as f64 * 100.0 / against.compared.max(1) as f64,
+            Thousands(against.not_compared)
+        );
+        let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
+        for one in against.examples.iter().filter(|_| style.details) {
+            let line = format!("         {}: there {}, here {}", one.command, one.then, one.now);
+            let _ = writeln!(out, "{}", style.wrap_text(&line.replace('\n', "\\n"), 11));
+        }
+    }
     if replay.cut_waits > 0 {
         let line = format!(
             "         {} commands waited for data twice as long as then and a second: they were ended, and their connections \

@@ -453,6 +453,9 @@ pub struct ReplayFigures {
     /// are none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cross_slot: Option<CrossSlotFigures>,
+    /// Replies beside those of another server that the same traffic was sent to at the same time; absent where there was none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub against: Option<AgainstFigures>,
     /// Why the recording was not read to its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unread: Option<String>,
@@ -467,6 +470,33 @@ impl ReplayFigures {
         }
     }
 
+    /// Replies that differ.
+    pub fn count_differing(&self) -> u64 {
+        self.missing + self.error + self.kind + self.size
+    }
+}
+
+/// Replies of a replay beside those of another server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstFigures {
+    /// Replies that were compared.
+    pub compared: u64,
+    /// One server has replied, and the other has not. Each reply counts once, by the first way in which it differs.
+    pub missing: u64,
+    /// One of the two is an error, or both are of different classes.
+    pub error: u64,
+    /// They are of different kinds, or one of them is nil.
+    pub kind: u64,
+    /// They have different sizes.
+    pub size: u64,
+    /// Replies that were not compared: those of one server have not come before the run's end, or the command was not sent to it.
+    pub not_compared: u64,
+    /// Some of the first replies that differ; `then` is the reply of the other server.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub examples: Vec<ReplayExample>,
+}
+
+impl AgainstFigures {
     /// Replies that differ.
     pub fn count_differing(&self) -> u64 {
         self.missing + self.error + self.kind + self.size

@@ -18,6 +18,13 @@ enum PartEvent {
     Ended(usize, Result<Finished, RunError>),
 }
 
+/// The target of a job that is not applied to that of the others ([`Job::elsewhere`]).
+pub struct OtherTarget(pub Arc<dyn OpenTarget>);
+
+fn other_target(job: &Job) -> Option<&OtherTarget> {
+    job.elsewhere.as_ref()?.downcast_ref()
+}
+
 /// One job that stands for all that are not beside the others: their users and threads together.
 pub fn join_jobs(jobs: &[Job]) -> Option<Job> {
     let jobs: Vec<&Job> = jobs.iter().filter(|job| !job.workload.is_beside()).collect();
@@ -51,13 +58,19 @@ pub(crate) fn run(
                 let is_beside = job.workload.is_beside();
                 // The receiver outlives the workers.
                 let mut seconds = |mut second: Second| {
-                    if is_beside {
+                    if job.elsewhere.is_some() {
+                        second.totals = second.totals.empty_like();
+                    } else if is_beside {
                         second.totals.keep_metrics();
                     }
                     drop(tell.send(PartEvent::Second(worker, Box::new(second))));
                 };
                 let own = if is_beside { beside } else { control };
-                let ended = opened.run(job.clone(), own.clone(), &mut seconds);
+                let target = match other_target(job) {
+                    Some(other) => other.0.as_ref(),
+                    None => opened,
+                };
+                let ended = target.run(job.clone(), own.clone(), &mut seconds);
                 if ended.is_err() {
                     control.abort_run();
                 }
@@ -87,7 +100,10 @@ fn merge(
             PartEvent::Ended(worker, Ok(ended)) => {
                 seconds.note_ended(worker);
                 if jobs[worker].workload.is_beside() {
-                    beside.extend(ended.errors);
+                    // What another target says explains nothing here.
+                    if jobs[worker].elsewhere.is_none() {
+                        beside.extend(ended.errors);
+                    }
                     seconds.hand_out(on_second);
                     continue;
                 }

@@ -19,8 +19,8 @@ use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::{CpuTimes, HostCpu, Queues};
 use dyno_record::{RawSample, Totals};
 use dyno_rundir::schema::{
-    Claim, Client, CollectionFigures, Collections, CrossSlotFigures, Pair, Phase, PhaseHost, Planned,
-    ReplayExample, ReplayFigures, Status, Summary, ThenLatency, Threshold, VERSION, Verdict,
+    AgainstFigures, Claim, Client, CollectionFigures, Collections, CrossSlotFigures, Pair, Phase, PhaseHost,
+    Planned, ReplayExample, ReplayFigures, Status, Summary, ThenLatency, Threshold, VERSION, Verdict,
 };
 use dyno_rundir::{IntervalFacts, RunWriter};
 use dyno_types::limits::SAMPLES;
@@ -692,6 +692,15 @@ fn replay_figures(found: ReplayedReplies) -> ReplayFigures {
         pace: found.pace,
         point: found.point,
         then: found.then.into_iter().map(latency).collect(),
+        against: found.against.map(|found| AgainstFigures {
+            compared: found.compared,
+            missing: found.missing,
+            error: found.error,
+            kind: found.kind,
+            size: found.size,
+            not_compared: found.not_compared,
+            examples: found.examples.into_iter().map(example).collect(),
+        }),
         cross_slot: (!found.crossing.is_empty()).then(|| {
             let count = found.crossing.values().sum();
             let share = count as f64 / found.recorded.max(1) as f64;

@@ -132,6 +132,8 @@ pub struct ReplayedReplies {
     pub crossing: BTreeMap<String, u64>,
     /// Commands of the recording that are sent, or cross slots.
     pub recorded: u64,
+    /// The same of replies beside those of another server, where there is one: its reply stands in place of that of then.
+    pub against: Option<Box<ReplayedReplies>>,
     /// Why the recording could not be read to its end.
     pub failure: Option<String>,
 }

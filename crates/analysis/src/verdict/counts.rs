@@ -210,6 +210,30 @@ pub(super) fn check_divergence(replay: &ReplayFigures) -> CheckFinding {
     Some((trust, text))
 }
 
+/// Replies of a replay that differ from those of another server to the same traffic.
+pub(super) fn check_against(replay: &ReplayFigures) -> CheckFinding {
+    let against = replay.against.as_ref()?;
+    let differing = against.count_differing();
+    let share = differing as f64 / against.compared.max(1) as f64;
+    let trust = match share {
+        share if share > 0.05 => Trust::Invalid,
+        share if share > 0.01 => Trust::Suspect,
+        _ => return None,
+    };
+    let example = against.examples.first();
+    let shown = example.map_or(String::new(), |one| {
+        format!("; the first: {}: there {}, here {}", one.command, one.then, one.now)
+    });
+    let text = format!(
+        "{} of {} replies ({:.1} %) are not those of the server that it is compared with (--against): do both hold the same \
+         data?{shown}",
+        Thousands(differing),
+        Thousands(against.compared),
+        share * 100.0
+    );
+    Some((trust, text))
+}
+
 /// Commands of a replay that a cluster cannot carry out: without them it measures something else.
 pub(super) fn check_cross_slot(replay: &ReplayFigures) -> CheckFinding {
     let crossing = replay.cross_slot.as_ref()?;

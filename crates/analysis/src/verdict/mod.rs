@@ -43,6 +43,7 @@ pub fn judge_run(e: &Evidence<'_>) -> Verdict {
         checks.record_check("recording", EVERY, replay.unread.clone().map(|why| (Trust::Invalid, why)));
         checks.record_check("divergence", EVERY, counts::check_divergence(replay));
         checks.record_check("cross_slot", EVERY, counts::check_cross_slot(replay));
+        checks.record_check("against", EVERY, counts::check_against(replay));
     }
     checks.record_check("beside", EVERY, counts::check_beside(e));
     checks.record_check("found", EVERY, counts::check_not_found(e));

@@ -237,7 +237,7 @@ pub fn settings(first: &Group, second: &Group) -> Vec<(String, String, String)> 
 }
 
 /// Settings that say how much load is applied, and how.
-const LOAD: [&str; 10] = [
+const LOAD: [&str; 16] = [
     "loop",
     "users",
     "connections",
@@ -248,6 +248,12 @@ const LOAD: [&str; 10] = [
     "think",
     "pipeline",
     "dyno.pipeline",
+    "workload.recording.file",
+    "workload.recording.speed",
+    "workload.recording.pace",
+    "workload.recording.from",
+    "workload.recording.to",
+    "workload.recording.only",
 ];
 
 /// `users` of `phases.measure.users`; properties with a dot of their own stay whole.

@@ -11,8 +11,9 @@ use dyno_record::Scale;
 use dyno_report::comparison::{ComparedFigure, Responses};
 use dyno_report::cost_efficiency;
 use dyno_rundir::RunDir;
+use dyno_rundir::is_beside;
 use dyno_rundir::schema::{Claim, Phase};
-use dyno_types::metric::CLEANUP;
+use dyno_types::metric::{WAIT, is_request};
 
 /// Percentiles that are compared, where enough samples support them.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (95.0, "p95"), (99.0, "p99"), (99.9, "p99.9")];
@@ -225,6 +226,11 @@ fn in_us(mut found: Comparison) -> Comparison {
     found
 }
 
+/// Returns whether times of a metric say something of the server: not what commands wait for data.
+fn is_judged(name: &str) -> bool {
+    is_request(name) && !(is_beside(name) && name.ends_with(WAIT))
+}
+
 /// Names of the measured operations of a group's first run.
 fn metrics(group: &Group) -> Vec<String> {
     let phase = group.runs.first().and_then(measured);
@@ -232,7 +238,7 @@ fn metrics(group: &Group) -> Vec<String> {
         let used = phase
             .metrics
             .iter()
-            .filter(|metric| metric.arrival_response().is_some() && metric.name != CLEANUP);
+            .filter(|metric| metric.arrival_response().is_some() && is_judged(&metric.name));
         used.map(|metric| metric.name.clone()).collect()
     })
 }

@@ -5,6 +5,7 @@ pub mod gather;
 mod history;
 mod metrics;
 mod noise;
+mod replays;
 mod settings;
 
 use crate::price;
@@ -107,13 +108,17 @@ fn pairings(
         group.runs.iter().filter_map(link).collect()
     };
     let one = |(cell, first, second): &(String, &Group, &Group)| {
-        let (figures, responses, beyond) = metrics::compare(args, price, first, second, &floors.of(first));
+        let (figures, responses, mut beyond) =
+            metrics::compare(args, price, first, second, &floors.of(first));
+        let replays = replays::compare_replays(first, second);
+        beyond.extend(replays.iter().flat_map(|replays| replays.warnings(&first.name, &second.name)));
         Pairing {
             cell: cell.clone(),
             first: first.name.clone(),
             second: second.name.clone(),
             figures,
             responses,
+            replays,
             settings: gather::settings(first, second),
             environment: gather::environment(first, second),
             warnings: gather::warnings(first, second).into_iter().chain(beyond).collect(),

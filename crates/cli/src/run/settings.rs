@@ -116,6 +116,7 @@ mod tests {
             "command-file" => (LINES, &[]),
             "recording" => (TRAFFIC, &[]),
             "load-from" => (DATA_SET, &[]),
+            "against" => ("redis://127.0.0.1:2", &["--recording", TRAFFIC]),
             "pace" => ("think", &["--recording", TRAFFIC]),
             "only" => ("reads", &["--recording", TRAFFIC]),
             "speed" | "from" | "to" | "include" | "yes-write" | "split" => ("3", &["--recording", TRAFFIC]),

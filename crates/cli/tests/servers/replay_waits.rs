@@ -261,3 +261,120 @@ fn a_replay_that_waits_for_data_can_be_interrupted() {
     let summary: Value = dyno.summary("r");
     assert_eq!(outcome(phase(&summary, "measure"), "ok"), calls(&server, "INCR"));
 }
+
+#[test]
+fn replies_are_compared_with_a_second_server() {
+    let (Some(here), Some(there)) = (RedisProcess::start(&[]), RedisProcess::start(&[])) else {
+        return skip("replay against another server");
+    };
+    let dyno = Dyno::new();
+    // Without replies: 100 keys are set, read, and read from a key that one server lacks.
+    let mut text = String::from("OK\n");
+    for n in 0..100 {
+        for (at, words) in [
+            (0, format!("\"SET\" \"k{n}\" \"v\"")),
+            (3, format!("\"GET\" \"k{n}\"")),
+            (6, format!("\"GET\" \"old{n}\"")),
+        ] {
+            text += &format!("1000.{:06} [0 127.0.0.1:{}] {words}\n", n * 10_000 + at * 1_000, n % 4);
+        }
+    }
+    std::fs::write(dyno.path("m.txt"), text).unwrap();
+    assert_exit(&dyno.run(&["record", "m.txt", "-o", "t.dyno"]), &[0]);
+    let replay = |out: &str, more: &[&str]| {
+        let words = ["replay", "t.dyno", &here.uri(), "--against", &there.uri(), "--out", out];
+        dyno.run(&[&words[..], more].concat())
+    };
+    let output = replay("same", &[]);
+    assert_exit(&output, &[0, 5]);
+    let summary = dyno.summary("same");
+    let against = &replayed(&summary)["against"];
+    assert_eq!(
+        (against["compared"].as_u64(), against["not_compared"].as_u64()),
+        (Some(300), Some(0)),
+        "{against}"
+    );
+    for way in ["missing", "error", "kind", "size"] {
+        assert_eq!(against[way], 0, "{against}");
+    }
+    assert!(
+        stdout(&output).contains("300 replies compared with those of the other server"),
+        "{}",
+        stdout(&output)
+    );
+    // What the second server was sent is in no figure of the first.
+    assert_eq!(arrivals(phase(&summary, "measure")), 300);
+    for server in [&here, &there] {
+        assert_eq!((calls(server, "SET"), calls(server, "GET")), (100, 200));
+    }
+    // It holds keys now, and so does the first.
+    let refused = replay("none", &[]);
+    assert_exit(&refused, &[2]);
+    let named = format!("127.0.0.1:{}/0 127.0.0.1:{}/0", here.port, there.port);
+    for n in 0..10 {
+        there.cli(&["SET", &format!("old{n}"), "x"]);
+    }
+    let output = replay("other", &["--yes-write", &named]);
+    assert_exit(&output, &[0, 5]);
+    let summary = dyno.summary("other");
+    let against = &replayed(&summary)["against"];
+    assert_eq!((against["compared"].as_u64(), against["kind"].as_u64()), (Some(300), Some(10)), "{against}");
+    assert_eq!(
+        (against["examples"][0]["then"].as_str(), against["examples"][0]["now"].as_str()),
+        (Some("1 bytes"), Some("nil"))
+    );
+    let reasons = summary["verdict"]["reasons"].as_array().unwrap();
+    assert!(reasons.iter().any(|reason| reason["check"] == "against"), "{reasons:?}");
+    // One that is not there, and one that speaks another protocol.
+    drop(there);
+    assert_exit(&replay("gone", &["--yes-write", &named]), &[3]);
+    let output = dyno.run(&["replay", "t.dyno", &here.uri(), "--against", "null:", "--no-out"]);
+    assert_exit(&output, &[2]);
+}
+
+#[test]
+fn two_replays_are_compared_with_times_of_then() {
+    let (Some(one), Some(other)) = (RedisProcess::start(&[]), RedisProcess::start(&[])) else {
+        return skip("replays compared");
+    };
+    let dyno = Dyno::new();
+    // 2,000 commands a second, each with the 50 us that it took then.
+    let lines: Vec<Line> =
+        (0..4_000).map(|n| line(n / 2, n as u32 % 4, format!("INCR n{}", n % 50), ":")).collect();
+    record_lines(&dyno, &lines);
+    for (name, server) in [("A", &one), ("B", &other)] {
+        let file = format!(
+            "name: {name}\ntarget: '{}'\nworkload: {{recording: {{file: t.dyno, yes_write: '127.0.0.1:{}/0'}}}}\n\
+             phases: {{load: {{when: never}}}}\nrepetitions: 3\n",
+            server.uri(),
+            server.port
+        );
+        std::fs::write(dyno.path(&format!("{name}.yaml")), file).unwrap();
+        let output = dyno.run(&["run", &format!("{name}.yaml"), "--out", name]);
+        assert_exit(&output, &[0, 5]);
+    }
+    let output = dyno.run(&["compare", "A", "B", "--json"]);
+    // On a busy host every run may be invalid: then there is nothing to compare.
+    if output.status.code() == Some(2) && stderr(&output).contains("it is invalid") {
+        return;
+    }
+    let all: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let replays = &all[0]["replays"];
+    let times = &replays["times"][0];
+    assert_eq!(
+        (times["metric"].as_str(), times["then"]["count"].as_u64().map(|n| n > 3_000)),
+        (Some("INCR"), Some(true)),
+        "{replays}"
+    );
+    assert_eq!(times["then"]["p50_us"], 50.0);
+    for side in ["first", "second"] {
+        assert!(times[side][0].as_f64().is_some_and(|p50| p50 > 1.0), "{times}");
+    }
+    assert_eq!((replays["differing"][0].as_f64(), replays["differing"][1].as_f64()), (Some(0.0), Some(0.0)));
+    let names: Vec<&str> =
+        all[0]["figures"].as_array().unwrap().iter().filter_map(|figure| figure["name"].as_str()).collect();
+    assert!(names.iter().any(|name| name.starts_with("INCR p")), "{names:?}");
+    assert!(names.iter().all(|name| !name.starts_with("HELD")), "{names:?}");
+    let text = stdout(&dyno.run(&["compare", "A", "B"]));
+    assert!(text.contains("from command to reply, us: then (recorded at the proxy)"), "{text}");
+}

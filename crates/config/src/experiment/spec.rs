@@ -400,11 +400,16 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--split"))]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub split: bool,
+    /// URI of a second server that gets the same traffic at the same time, and whose replies are compared. Default: none.
+    #[schemars(extend("x-flag" = "--against <URI>"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
     /// Commands that administer a server, such as FLUSHALL, CONFIG or dropDatabase, and are sent all the same. Default: none.
     #[schemars(extend("x-flag" = "--include <NAME>"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
-    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB,DB. Default: none.
+    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB,DB; with --against both, with a
+    /// blank between. Default: none.
     #[schemars(extend("x-flag" = "--yes-write <SERVER>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yes_write: Option<String>,

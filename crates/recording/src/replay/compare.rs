@@ -95,6 +95,16 @@ impl DivergenceCounts {
         true
     }
 
+    /// There is no reply to compare with, although there is one.
+    pub fn miss(&self, command: &dyn Fn() -> String) {
+        self.compared.fetch_add(1, Ordering::Relaxed);
+        self.by_way[Difference::Missing as usize].fetch_add(1, Ordering::Relaxed);
+        let mut examples = self.examples.lock().unwrap_or_else(PoisonError::into_inner);
+        if examples.len() < REPLAY_EXAMPLES {
+            examples.push([command(), shown_now(None), "a reply".into()]);
+        }
+    }
+
     /// The counts so far.
     pub fn so_far(&self) -> ReplayedReplies {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);

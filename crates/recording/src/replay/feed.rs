@@ -1,5 +1,6 @@
 //! Commands on their way from the file to users: a thread reads ahead of the load.
 
+use super::against::{AgainstReplies, ReplaySide};
 use super::compare::DivergenceCounts;
 use super::expiry::{has_absolute_times, move_expiry};
 use super::mongodb::cursors::LiveCursors;
@@ -69,6 +70,8 @@ pub(super) struct Feed {
     survey: Arc<RecordingSurvey>,
     users: Vec<Mutex<UserFeed>>,
     pub divergence: DivergenceCounts,
+    /// Which of two servers this is of, and the replies of both, where they are compared.
+    pub against: Option<(ReplaySide, Arc<AgainstReplies>)>,
     /// Cursors that are open now.
     pub cursors: LiveCursors,
     /// Bytes that were read and are not done with.
@@ -105,8 +108,10 @@ impl Feed {
         options: ReplayOptions,
         header: &RecordingHeader,
         survey: Arc<RecordingSurvey>,
+        against: Option<(ReplaySide, Arc<AgainstReplies>)>,
     ) -> Self {
         Feed {
+            against,
             point: header.point,
             has_replies: !header.is_without(Lack::Replies),
             protocol: header.protocol,
@@ -179,6 +184,7 @@ impl Feed {
             left_out,
             crossing: self.survey.crossing.clone(),
             recorded: self.survey.commands + self.survey.crossing.values().sum::<u64>(),
+            against: self.against.as_ref().map(|(_, replies)| Box::new(replies.so_far())),
             failure: self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ..self.divergence.so_far()
         }
@@ -343,7 +349,8 @@ impl Feed {
             if let Some(documents) = &mut documents {
                 let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
                 let pause = pauses.note_sent(&entry).filter(|_| self.options.pace == ReplayPace::Think);
-                let is_read = self.read_document(user, &entry, (number, metric, pause), documents);
+                let is_read =
+                    self.read_document(user, &entry, (number, metric, pause), commands - 1, documents);
                 if is_read && entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
                     unanswered.insert(commands - 1, metric);
                 }
@@ -437,6 +444,7 @@ impl Feed {
             // Behind a wait the times of then say nothing: it may end earlier or later.
             let thinks = self.options.pace == ReplayPace::Think || waiting.contains(&entry.connection);
             command.pause = pause.filter(|_| thinks);
+            command.number = (facts.is_comparable && !waits).then_some(commands - 1);
             self.push(user, command);
             if !self.await_load() {
                 return Ok(());
@@ -467,12 +475,14 @@ impl Feed {
         true
     }
 
-    /// Takes a command of MongoDB; false if it is not sent. The number is that of the command on its connection.
+    /// Takes a command of MongoDB; false if it is not sent. The number is that of the command on its connection, `place` that in
+    /// the file.
     fn read_document(
         &self,
         user: u32,
         entry: &Entry,
         (number, metric, pause): (i64, u16, Option<RecordedPause>),
+        place: u64,
         documents: &mut CommandReader,
     ) -> bool {
         let read = match documents.read_command(entry, number, &self.cursors) {
@@ -489,7 +499,8 @@ impl Feed {
         if let Some(key) = read.document.opens {
             self.cursors.await_opener(key);
         }
-        self.push(user, PlayedCommand { pause, ..PlayedCommand::of_document(entry, read, metric) });
+        let number = read.is_comparable.then_some(place);
+        self.push(user, PlayedCommand { pause, number, ..PlayedCommand::of_document(entry, read, metric) });
         true
     }
 

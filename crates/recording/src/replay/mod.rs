@@ -10,6 +10,7 @@
 //! `selection` says what is sent at all, by the rules of the recording's protocol (`redis_rules`, `mongodb`), `data_set` what a
 //! data set holds.
 
+mod against;
 mod compare;
 mod data_set;
 mod expiry;
@@ -23,6 +24,7 @@ mod slots;
 mod survey;
 mod workload;
 
+pub use against::{AgainstReplies, ReplaySide};
 pub use data_set::{DataSetContents, find_contents};
 pub use mongodb::sent_document;
 pub use options::{ReplayOnly, ReplayOptions, ReplayPace, ReplaySchedule};

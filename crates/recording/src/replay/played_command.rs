@@ -134,6 +134,8 @@ pub(super) struct PlayedCommand {
     pub pause: Option<RecordedPause>,
     /// Of a command of MongoDB, whose bytes are its body.
     pub document: Option<Box<Document>>,
+    /// Its number in the file, where its reply can be compared with that of another server.
+    pub number: Option<u64>,
     /// The reply of then, where it can be compared.
     pub then: Option<Box<RecordedReply>>,
     /// Time that the reply took then, nanoseconds.
@@ -167,6 +169,7 @@ impl PlayedCommand {
             step: None,
             wait_ms: 0,
             pause: None,
+            number: None,
             document: None,
             then: entry.reply.as_ref().filter(|_| traits.is_comparable).cloned().map(Box::new),
             after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
@@ -187,6 +190,7 @@ impl PlayedCommand {
             step: None,
             wait_ms: 0,
             pause: None,
+            number: None,
             document: Some(Box::new(read.document)),
             then: entry.reply.as_ref().filter(|_| read.is_comparable).cloned().map(Box::new),
             after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),

@@ -1,5 +1,6 @@
 //! A recording as a workload.
 
+use super::against::{AgainstReplies, ReplaySide};
 use super::feed::{Feed, UserFeed};
 use super::mongodb::cursors::CursorState;
 use super::options::ReplayOptions;
@@ -33,19 +34,24 @@ pub struct Replay {
     feed: Arc<Feed>,
     content: Arc<ReplayContent>,
     began: Once,
+    /// It is the same on another server, with which the measured one is compared.
+    is_other: bool,
 }
 
 impl Replay {
-    /// Of a file that was surveyed with the same options. The file is read when a load thread has been made.
+    /// Of a file that was surveyed with the same options. The file is read when a load thread has been made. `against`: where the
+    /// replies of two servers are compared, and which of them this is of.
     pub fn new(
         path: &Path,
         options: ReplayOptions,
         header: &RecordingHeader,
         survey: Arc<RecordingSurvey>,
+        against: Option<(ReplaySide, Arc<AgainstReplies>)>,
     ) -> Self {
+        let is_other = against.as_ref().is_some_and(|(side, _)| *side == ReplaySide::Other);
         let mut metrics = survey.metrics();
         metrics.push(HELD.into());
-        let feed = Arc::new(Feed::new(path, options, header, survey));
+        let feed = Arc::new(Feed::new(path, options, header, survey, against));
         let whole = metrics.iter().position(|name| name == MULTI_EXEC).unwrap_or(0) as u16;
         Replay {
             metrics,
@@ -53,6 +59,7 @@ impl Replay {
             content: Arc::new(ReplayContent { feed: feed.clone() }),
             feed,
             began: Once::new(),
+            is_other,
         }
     }
 }
@@ -168,6 +175,7 @@ impl UserFeed {
                 waits: true,
                 restores: true,
                 pause: if place == 0 { pause } else { behind(pause) },
+                number: None,
                 then: None,
                 ..command.clone()
             };
@@ -287,6 +295,13 @@ impl Workload for Replay {
         if command.wait_ms > 0 && outcome == Outcome::TimedOut {
             self.feed.cut_waits.fetch_add(1, Ordering::Relaxed);
         }
+        if outcome.is_unanswered()
+            && outcome != Outcome::Aborted
+            && let Some((side, replies)) = &self.feed.against
+            && let Some(number) = command.number
+        {
+            replies.note_reply(*side, number, None, &|| command.first_words());
+        }
         match (outcome, &command.then) {
             // The run has ended before its reply.
             (Outcome::Aborted, _) => self.feed.divergence.skip(),
@@ -343,7 +358,11 @@ impl Workload for Replay {
     }
 
     fn replayed(&self) -> Option<ReplayedReplies> {
-        Some(self.feed.replayed(&self.metrics))
+        (!self.is_other).then(|| self.feed.replayed(&self.metrics))
+    }
+
+    fn is_beside(&self) -> bool {
+        self.is_other
     }
 
     fn is_per_user(&self) -> bool {
@@ -429,6 +448,11 @@ impl Content for ReplayContent {
             && (cursor.ends || (reply.kind.is_none() && CURSOR_NOT_FOUND.contains(&reply.error)))
         {
             self.feed.cursors.note_cursor(cursor.key, 0);
+        }
+        if let Some((side, replies)) = &self.feed.against
+            && let Some(number) = command.number
+        {
+            replies.note_reply(*side, number, Some(reply), &|| command.first_words());
         }
         let Some(then) = &command.then else {
             self.feed.divergence.skip();

@@ -1,5 +1,6 @@
 //! A comparison as Markdown, for a change request or a note.
 
+use crate::comparison::replays::ComparedReplays;
 use crate::comparison::text::{describe_with_noise, format_p};
 use crate::comparison::{FOOT, Pairing, format_number};
 use crate::markdown::escape_markdown;
@@ -52,6 +53,21 @@ pub fn render_markdown(all: &[Pairing]) -> String {
                 describe_with_noise(figure),
             ];
             row(&mut out, &cells);
+        }
+        if let Some(replays) = &pairing.replays {
+            let _ = writeln!(out, "\n| of the traffic | first | second |\n|:---|---:|---:|");
+            for (name, one, other) in replays.shares() {
+                row(&mut out, &[name.to_owned(), one, other]);
+            }
+            if !replays.times.is_empty() {
+                let _ = writeln!(out, "\n{}\n", escape_markdown(&replays.title()));
+                row(&mut out, &ComparedReplays::HEADS.map(str::to_owned));
+                let _ = writeln!(out, "|:---|---:|---:|---:|---:|---:|---:|");
+                replays
+                    .rows()
+                    .iter()
+                    .for_each(|cells| row(&mut out, &cells.clone().map(|cell| escape_markdown(&cell))));
+            }
         }
         differences(&mut out, "settings", &pairing.settings);
         differences(&mut out, "facts of the environment", &pairing.environment);

@@ -2,6 +2,7 @@
 
 pub mod junit;
 pub mod markdown;
+pub mod replays;
 pub mod text;
 
 use crate::html::text::format_timestamp;
@@ -11,6 +12,7 @@ use dyno_analysis::compare::{Comparison, Conclusion, Shift, rank};
 use dyno_rundir::RunDir;
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::{Thousands, counted, symbol};
+use replays::ComparedReplays;
 
 /// One figure of two groups.
 #[derive(Debug, serde::Serialize)]
@@ -73,6 +75,9 @@ pub struct Pairing {
     pub figures: Vec<ComparedFigure>,
     /// Response times of the operations that both have.
     pub responses: Vec<Responses>,
+    /// What both have made of the same recording, if they are replays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replays: Option<ComparedReplays>,
     /// Settings that differ: key, first, second.
     pub settings: Vec<(String, String, String)>,
     /// Facts of the environment that differ: name, first, second.

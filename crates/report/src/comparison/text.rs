@@ -1,5 +1,6 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
+use crate::comparison::replays::ComparedReplays;
 use crate::comparison::{ComparedFigure, FOOT, Pairing, format_number};
 use dyno_analysis::compare::{Comparison, Conclusion, LeftOpen};
 use dyno_types::units::{Change, change_span, counted};
@@ -87,6 +88,9 @@ pub fn render_comparisons(all: &[Pairing]) -> String {
             out += "  nothing that both have\n";
         }
         out += &table(&pairing.figures);
+        if let Some(replays) = &pairing.replays {
+            out += &replay_tables(replays);
+        }
         for (title, rows) in
             [("settings", &pairing.settings), ("facts of the environment", &pairing.environment)]
         {
@@ -100,6 +104,41 @@ pub fn render_comparisons(all: &[Pairing]) -> String {
         out.push('\n');
     }
     out += &format!("{FOOT}\n");
+    out
+}
+
+fn replay_tables(replays: &ComparedReplays) -> String {
+    let shares = replays.shares();
+    let mut rows = vec![["of the traffic".to_owned(), "first".into(), "second".into()]];
+    rows.extend(shares.into_iter().map(|(name, one, other)| [name.to_owned(), one, other]));
+    let mut out = columns(&rows);
+    if !replays.times.is_empty() {
+        out += &format!("  {}\n", replays.title());
+        let mut rows = vec![ComparedReplays::HEADS.map(str::to_owned)];
+        rows.extend(replays.rows());
+        out += &columns(&rows);
+    }
+    out
+}
+
+/// Rows with the first column to the left and the others to the right.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(wide).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(
+                |(at, (cell, width))| {
+                    if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                },
+            )
+            .collect();
+        out += &format!("  {}\n", cells.join("  ").trim_end());
+    }
     out
 }
 

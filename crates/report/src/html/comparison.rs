@@ -1,5 +1,6 @@
 //! The page of a comparison: the verdict in words, then the figures it comes from, quantile by quantile, and what else differs.
 
+use crate::comparison::replays::ComparedReplays;
 use crate::comparison::text::{describe_conclusion, format_p, relative_interval};
 use crate::comparison::{ComparedFigure, FOOT, Pairing, ReportLink, Responses, format_number};
 use crate::html::charts::{PageData, latency_distribution};
@@ -230,8 +231,21 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
             }
         }
         @if data.distributions.len() > from { (percentile_figure(from, data.distributions.len(), data)) }
+        @if let Some(replays) = &one.replays { (compared_replays(replays, of)) }
         (differences("Settings", of, &one.settings))
         (differences("Facts of the environment", of, &one.environment))
+    }
+}
+
+/// Two replays of a recording: how alike their work was, and times then and on both sides.
+fn compared_replays(replays: &ComparedReplays, of: &str) -> Markup {
+    let shares = replays.shares().into_iter().map(|(name, one, other)| [name.to_owned(), one, other]);
+    html! {
+        (render_table(&format!("Of the recorded traffic{of}"), &["share", "first", "second"], shares, 1))
+        @if !replays.times.is_empty() {
+            @let title = replays.title();
+            (render_table(&format!("{title}{of}"), &ComparedReplays::HEADS, replays.rows(), 1))
+        }
     }
 }
 

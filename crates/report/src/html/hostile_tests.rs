@@ -47,6 +47,7 @@ fn pairing(runs: usize) -> Pairing {
             shifts: drawn.percentile_shifts(),
             merged: (histogram(200_000), ArrivalLatency { unsent: 10, ..histogram(100_000) }),
         }],
+        replays: None,
         settings: rows.clone(),
         environment: rows,
         warnings: vec![HOSTILE.into()],

@@ -14,6 +14,15 @@ pub(super) fn render_replay(phase: &Phase) -> Markup {
             @let row = |one: &dyno_rundir::schema::ReplayExample| [one.command.clone(), one.then.clone(), one.now.clone()];
             (render_table("The first replies that differ", &["command", "then", "now"], replay.examples.iter().map(row), 3))
         }
+        @if let Some(against) = &replay.against {
+            @let title = format!(
+                "Replies beside those of the other server: {} of {} differ",
+                format_whole(against.count_differing() as f64),
+                format_whole(against.compared as f64)
+            );
+            @let row = |one: &dyno_rundir::schema::ReplayExample| [one.command.clone(), one.then.clone(), one.now.clone()];
+            (render_table(&title, &["command", "there", "here"], against.examples.iter().map(row), 3))
+        }
         @if let Some(crossing) = &replay.cross_slot {
             @let title = format!("Not sent: keys in several slots of the cluster ({})", format_percent(crossing.share));
             @let row = |(name, count): (&String, &u64)| [name.clone(), format_whole(*count as f64)];

@@ -291,6 +291,7 @@ fn a_comparison_fails_where_the_command_does() {
         second: "b".into(),
         figures,
         responses: Vec::new(),
+        replays: None,
         settings: Vec::new(),
         environment: Vec::new(),
         warnings: vec!["hosts differ".into()],

@@ -225,7 +225,7 @@ impl LoadedWork {
         survey: &Arc<RecordingSurvey>,
     ) -> Result<(Job, Arc<Replay>), Refused> {
         let replay =
-            Arc::new(Replay::new(Path::new(&self.file), options.clone(), &self.header, survey.clone()));
+            Arc::new(Replay::new(Path::new(&self.file), options.clone(), &self.header, survey.clone(), None));
         let job = Job {
             pacing: Pacing::Recorded,
             end: End { operations: None, duration_ns: None },

@@ -1,20 +1,26 @@
 //! Recorded traffic as work.
 
+use crate::in_process_workers::OtherTarget;
 use crate::work::{Prepared, Wording, Work, job_from_spec};
 use dyno_config::experiment::{Experiment, RecordedPace, RecordingSource, TrafficKind};
 use dyno_config::settings::PropertySettings;
+use dyno_databases::registry;
 use dyno_db::command_target::CommandTarget;
+use dyno_db::probe::NEVER;
 use dyno_db::target::OpenTarget;
+use dyno_db::target_error::TargetError;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, End, Job, Pacing, RunError, every_nth};
 use dyno_recording::replay::{
-    ClusterRules, DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplayPace, ReplaySchedule,
-    survey_file,
+    AgainstReplies, ClusterRules, DATABASES, RecordingSurvey, Replay, ReplayOnly, ReplayOptions, ReplayPace,
+    ReplaySchedule, ReplaySide, survey_file,
 };
 use dyno_recording::{Lack, RecordedProtocol, RecordingHeader};
 use dyno_types::key_rule::KeyRule;
+use dyno_types::secret::mask_value;
 use dyno_types::units::{Thousands, written_duration};
-use dyno_types::{Content, RefusalCode, Refused, Verb};
+use dyno_types::{Content, Outcome, RefusalCode, Refused, Verb};
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -63,6 +69,18 @@ pub(super) struct RecordedWork {
     settings: PropertySettings,
     /// The words of the key that names the file.
     key: String,
+    /// The same of the second server.
+    against_key: String,
+    /// The second server, once it has answered.
+    against: Option<AgainstServer>,
+}
+
+/// A second server that gets the same traffic, and whose replies are compared.
+struct AgainstServer {
+    opened: Arc<dyn OpenTarget>,
+    options: ReplayOptions,
+    survey: Arc<RecordingSurvey>,
+    replies: Arc<AgainstReplies>,
 }
 
 /// The rate that commands are sent at in place of their own times.
@@ -250,7 +268,45 @@ impl RecordedWork {
             survey,
             settings,
             key,
+            against_key: (wording.source)("workload.recording.against").to_string(),
+            against: None,
         })
+    }
+
+    /// Opens the second server, and looks at it as at the measured one.
+    fn open_against(&mut self, uri: &str, ready: &mut Prepared) -> Result<(), RunError> {
+        let key = self.against_key.clone();
+        let refused = |code, why: String| {
+            Refused::new(code, key.clone(), format!("{key}: {}: {why}", mask_value("target", uri)))
+        };
+        if self.spec.client.workers > 1 {
+            let why = "replies are compared within one worker: expected client.workers: 1".into();
+            return Err(refused(RefusalCode::Conflict, why).into());
+        }
+        let target = registry::parse(uri).map_err(|why| refused(RefusalCode::BadValue, why.to_string()))?;
+        let opened = target.open(self.content(), NEVER).map_err(|error| match error {
+            TargetError::Refused(why) => RunError::from(why),
+            TargetError::Unreachable(message) => {
+                RunError::Unreachable { outcome: Outcome::Unreachable, message: format!("{key}: {message}") }
+            }
+        })?;
+        let opened: Arc<dyn OpenTarget> = Arc::from(opened);
+        let database = check_protocol(opened.as_ref(), &self.header, &self.source.file, &self.key)?;
+        ready.notes.extend(opened.check_replay(self.survey.numbered)?);
+        let mut options = ReplayOptions { database, cluster: None, ..self.options.clone() };
+        if let Some(rules) = find_key_rules(opened.as_ref(), &self.survey)? {
+            let split = self.source.split;
+            options.cluster = Some(read_cluster_rules(&self.source.file, &rules, split, &self.key)?);
+        }
+        let (_, survey) = survey_recording(&self.source.file, &options, &self.key)?;
+        if self.header.protocol == RecordedProtocol::Mongodb {
+            self.refuse_writes_to_documents(opened.as_ref())?;
+        } else if let Some(target) = opened.command_target() {
+            self.refuse_writes_to_keys(opened.as_ref(), target.as_ref(), database)?;
+        }
+        ready.notes.push(format!("replies are compared with those of {}", opened.redacted()));
+        self.against = Some(AgainstServer { opened, options, survey, replies: Arc::default() });
+        Ok(())
     }
 
     /// Asks the server what the commands do. Those that it lacks are sent all the same: that is an answer, too.
@@ -276,6 +332,7 @@ impl RecordedWork {
         &self,
         opened: &dyn OpenTarget,
         target: &dyn CommandTarget,
+        database: u32,
     ) -> Result<(), RunError> {
         let harmless = |name: &String| HARMLESS.contains(&name.as_str()) || self.options.reads.contains(name);
         let writing: Vec<String> = self
@@ -291,7 +348,7 @@ impl RecordedWork {
         let Some(keys) = target.count_keys()?.filter(|keys| *keys > 0) else { return Ok(()) };
         let uri = opened.redacted();
         let mut databases = self.survey.databases.clone();
-        databases.insert(self.options.database);
+        databases.insert(database);
         let named: Vec<String> = databases.iter().map(u32::to_string).collect();
         let held = format!("{uri} holds {} keys", Thousands(keys));
         self.refuse_writes(opened, &held, &named.join(","), &writing)
@@ -342,7 +399,8 @@ impl RecordedWork {
         writing: &[String],
     ) -> Result<(), RunError> {
         let server = opened.nodes().first().map_or(String::new(), |node| format!("{node}/{databases}"));
-        if self.source.yes_write.as_deref() == Some(server.as_str()) {
+        let named = self.source.yes_write.as_deref().unwrap_or_default();
+        if named.split_whitespace().any(|named| named == server) {
             return Ok(());
         }
         let more = writing.len().saturating_sub(NAMED);
@@ -367,11 +425,23 @@ impl RecordedWork {
             ready.notes.push(format!("{} is no cluster: no command is split", opened.redacted()));
         }
         self.adopt(ready)?;
-        self.refuse_writes_to_keys(opened, target.as_ref())
+        self.refuse_writes_to_keys(opened, target.as_ref(), self.options.database)
     }
 
     fn replay(&self, options: &ReplayOptions, survey: &Arc<RecordingSurvey>) -> Arc<Replay> {
-        Arc::new(Replay::new(Path::new(&self.source.file), options.clone(), &self.header, survey.clone()))
+        let against = self.against.as_ref();
+        let against = against.map(|other| (ReplaySide::Measured, other.replies.clone()));
+        self.replay_of(options, survey, against)
+    }
+
+    fn replay_of(
+        &self,
+        options: &ReplayOptions,
+        survey: &Arc<RecordingSurvey>,
+        against: Option<(ReplaySide, Arc<AgainstReplies>)>,
+    ) -> Arc<Replay> {
+        let path = Path::new(&self.source.file);
+        Arc::new(Replay::new(path, options.clone(), &self.header, survey.clone(), against))
     }
 
     fn job(&self, replay: Arc<Replay>, survey: &RecordingSurvey) -> Result<Job, Refused> {
@@ -430,6 +500,9 @@ impl Work for RecordedWork {
             self.refuse_writes_to_documents(opened)?;
         } else {
             self.prepare_keys(opened, &mut ready)?;
+        }
+        if let Some(uri) = self.source.against.clone() {
+            self.open_against(&uri, &mut ready)?;
         }
         let survey = &self.survey;
         let seconds = survey.length_ns as f64 / 1e9;
@@ -499,6 +572,17 @@ impl Work for RecordedWork {
 
     fn measure(&self) -> Result<Job, Refused> {
         self.job(self.replay(&self.options, &self.survey), &self.survey)
+    }
+
+    /// The same on the second server, whose replies are compared.
+    fn beside(&self) -> Result<Vec<Job>, Refused> {
+        let Some(other) = &self.against else { return Ok(Vec::new()) };
+        let side = (ReplaySide::Other, other.replies.clone());
+        let replay = self.replay_of(&other.options, &other.survey, Some(side));
+        let job = self.job(replay, &other.survey)?;
+        let elsewhere = Some(Arc::new(OtherTarget(other.opened.clone())) as Arc<dyn Any + Send + Sync>);
+        // The measured one has its cores to itself.
+        Ok(vec![Job { elsewhere, cores: vec![None], ..job }])
     }
 
     /// Every n-th connection.
