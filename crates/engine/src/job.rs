@@ -167,8 +167,8 @@ pub struct Job {
     pub reconnect_every: Option<u64>,
     /// Users that begin later; `None`: all begin at once. Only in a closed loop without a warm-up.
     pub late: Option<LateUsers>,
-    /// Of a job beside the others: the target that it is applied to in place of theirs, of a type that its caller knows. Nothing of
-    /// it is in their figures.
+    /// Of a job beside the others: the target that it is applied to in place of theirs, of a type that its caller knows. It is in
+    /// none of their figures.
     pub elsewhere: Option<Arc<dyn Any + Send + Sync>>,
 }
 

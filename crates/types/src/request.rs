@@ -69,8 +69,8 @@ pub struct Request {
     pub step: u16,
     /// Number of the shape of a document operation, or of the template of a command.
     pub shape: u16,
-    /// Number of records a scan may return; a document workload may give it a meaning of its own. Of a recorded command that waits
-    /// for data: the most that it may wait, milliseconds; 0 for one that does not.
+    /// Number of records a scan may return; a document workload may give it a meaning of its own. Of a recorded command that
+    /// waits for data: the most that it may wait, milliseconds; 0 for one that does not.
     pub limit: u32,
     /// Number of the collection, for workloads that have several.
     pub collection: u32,

@@ -242,9 +242,12 @@ pub(super) fn check_cross_slot(replay: &ReplayFigures) -> CheckFinding {
         share if share > 0.01 => Trust::Suspect,
         _ => return None,
     };
+    let splits =
+        ["MGET", "MSET", "DEL", "UNLINK", "EXISTS"].iter().any(|name| crossing.commands.contains_key(*name));
+    let advice = if splits { "; --split sends MGET, MSET, DEL, UNLINK and EXISTS slot by slot" } else { "" };
     let text = format!(
         "{} recorded commands ({:.1} %) are not sent: their keys, or those of their transaction, are in several slots of the \
-         cluster ({}); --split sends MGET, MSET, DEL, UNLINK and EXISTS slot by slot",
+         cluster ({}){advice}",
         Thousands(crossing.count),
         crossing.share * 100.0,
         crossing.describe_most()

@@ -4,7 +4,7 @@ use super::gather::Group;
 use dyno_analysis::ArrivalLatency;
 use dyno_report::comparison::replays::{ComparedReplays, ComparedTimes};
 use dyno_rundir::RunDir;
-use dyno_rundir::schema::{Phase, ReplayFigures};
+use dyno_rundir::schema::{Claim, Phase, ReplayFigures};
 use dyno_types::metric::{HELD, MULTI_EXEC};
 use std::cmp::Reverse;
 
@@ -32,8 +32,13 @@ pub fn compare_replays(first: &Group, second: &Group) -> Option<ComparedReplays>
             let crossing = replay.cross_slot.as_ref().map_or(0, |crossing| crossing.count);
             (crossing, crossing + count_of(phase, is_command))
         }),
-        times: times.filter(|one| one.first.0.is_some() || one.second.0.is_some()).collect(),
+        times: times.filter(is_known).collect(),
     })
+}
+
+/// Returns whether a side has a figure of an operation.
+fn is_known(one: &ComparedTimes) -> bool {
+    [one.first, one.second].iter().any(|(median, tail)| median.is_some() || tail.is_some())
 }
 
 fn is_command(name: &str) -> bool {
@@ -61,16 +66,20 @@ fn share_of(runs: &[(&Phase, &ReplayFigures)], share: &dyn Fn(&Phase, &ReplayFig
     part as f64 / all.max(1) as f64
 }
 
-/// Median and 99th percentile of the service times of a metric over all runs of a side, microseconds.
+/// Median and 99th percentile of the service times of a metric over the runs of a side of which they can be used, microseconds.
 fn service_of(group: &Group, metric: &str) -> (Option<f64>, Option<f64>) {
+    let at = |claim, percentile| service_at(&group.usable(&[claim]), metric, percentile);
+    (at(Claim::Median, 50.0), at(Claim::Tail, 99.0))
+}
+
+fn service_at(runs: &[&RunDir], metric: &str, percentile: f64) -> Option<f64> {
     let of_run = |run: &RunDir| {
         let phase = run.phases.iter().find(|phase| phase.name == "measure")?;
         let number = run.run.metrics.get(&phase.name)?.iter().position(|name| name == metric)?;
         Some(ArrivalLatency::from_service_times(&phase.totals, number))
     };
-    let mut runs = group.runs.iter().filter_map(of_run);
-    let Some(mut all) = runs.next() else { return (None, None) };
+    let mut runs = runs.iter().filter_map(|run| of_run(run));
+    let mut all = runs.next()?;
     runs.for_each(|one| all.merge(&one));
-    let at = |percentile: f64| all.supported_ns(percentile).map(|ns| ns / 1e3);
-    (at(50.0), at(99.0))
+    all.supported_ns(percentile).map(|ns| ns / 1e3)
 }

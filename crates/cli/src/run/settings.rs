@@ -119,7 +119,9 @@ mod tests {
             "against" => ("redis://127.0.0.1:2", &["--recording", TRAFFIC]),
             "pace" => ("think", &["--recording", TRAFFIC]),
             "only" => ("reads", &["--recording", TRAFFIC]),
-            "speed" | "from" | "to" | "include" | "yes-write" | "split" => ("3", &["--recording", TRAFFIC]),
+            "speed" | "from" | "to" | "include" | "yes-write" | "split" | "scale-ttl" => {
+                ("3", &["--recording", TRAFFIC])
+            }
             "command-ratio" | "command-keys" => ("3", &["--command", "GET a"]),
             _ => ("3", &[]),
         }

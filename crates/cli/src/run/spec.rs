@@ -175,7 +175,8 @@ fn workload_values(args: &RunArgs) -> Result<Vec<KeyValue>, Failure> {
                 Some(_) => Ok(Vec::new()),
                 None => Err(usage(
                     "--recording",
-                    "expected a file: --speed, --pace, --from, --to, --only, --split, --against, --include and --yes-write say how it is replayed",
+                    "expected a file: --speed, --pace, --from, --to, --only, --split, --scale-ttl, --against, --include and \
+                     --yes-write say how it is replayed",
                 )),
             }
         }

@@ -36,8 +36,8 @@ fn reasons(summary: &Value, check: &str) -> Vec<Value> {
 /// The slots of these three are at three masters: 15495, 3300 and 7365.
 fn shop() -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
-    let mut push = |connection: u32, words: &str, reply: &'static str| {
-        all.push(line(all.len() as u64, connection, words, reply));
+    let mut push = |connection: u32, command: &str, reply: &'static str| {
+        all.push(line(all.len() as u64, connection, command, reply));
     };
     push(0, "SELECT 0", "+");
     for n in 0..50 {
@@ -202,8 +202,8 @@ fn a_recording_of_a_cluster_on_a_single_server() {
     let Some(server) = RedisProcess::start(&[]) else { return skip("replay") };
     let dyno = Dyno::new();
     let mut lines: Vec<Line> = Vec::new();
-    let mut push = |connection: u32, words: String, reply: &'static str| {
-        lines.push(line(lines.len() as u64, connection, words, reply));
+    let mut push = |connection: u32, command: String, reply: &'static str| {
+        lines.push(line(lines.len() as u64, connection, command, reply));
     };
     for n in 0..20 {
         push(0, "CLUSTER SLOTS".into(), "*3");

@@ -15,7 +15,7 @@ pub struct Line {
     pub at_ms: u64,
     pub connection: u32,
     /// Its words, with blanks between.
-    pub words: String,
+    pub command: String,
     /// Its reply in short: `+` a status, `5` a text of five bytes, `:` a number, `*3` three elements, `nil`, `-MOVED` an error.
     pub reply: &'static str,
     /// Time that the reply took, milliseconds.
@@ -23,8 +23,8 @@ pub struct Line {
 }
 
 /// A command that took no time.
-pub fn line(at_ms: u64, connection: u32, words: impl Into<String>, reply: &'static str) -> Line {
-    Line { at_ms, connection, words: words.into(), reply, took_ms: 0 }
+pub fn line(at_ms: u64, connection: u32, command: impl Into<String>, reply: &'static str) -> Line {
+    Line { at_ms, connection, command: command.into(), reply, took_ms: 0 }
 }
 
 fn reply_of(line: &Line) -> RecordedReply {
@@ -62,7 +62,7 @@ pub fn record_lines(dyno: &Dyno, lines: &[Line]) {
         let entry = Entry {
             at_ns: line.at_ms * 1_000_000,
             connection: line.connection,
-            arguments: Arguments::from_words(line.words.split(' ')),
+            arguments: Arguments::from_words(line.command.split(' ')),
             reply: Some(reply_of(line)),
             ..Entry::default()
         };

@@ -396,6 +396,10 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--only <KIND>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<TrafficKind>,
+    /// Divide relative times to live (EXPIRE, SET ... EX) by the speed. Default: false.
+    #[schemars(extend("x-flag" = "--scale-ttl"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub scale_ttl: bool,
     /// On a cluster, send MGET, MSET, DEL, UNLINK and EXISTS whose keys are in several slots once for each slot. Default: false.
     #[schemars(extend("x-flag" = "--split"))]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -408,8 +412,8 @@ pub struct RecordingSource {
     #[schemars(extend("x-flag" = "--include <NAME>"))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
-    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB,DB; with --against both, with a
-    /// blank between. Default: none.
+    /// The server that commands which write may be sent to although it holds data, as HOST:PORT/DB,DB; with --against both,
+    /// with a blank between. Default: none.
     #[schemars(extend("x-flag" = "--yes-write <SERVER>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yes_write: Option<String>,

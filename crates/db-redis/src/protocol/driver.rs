@@ -9,6 +9,7 @@ use super::command_templates::compile;
 use super::exchange::RedisExchange;
 use super::index::{INDEX_KEY, put_score};
 use super::options::{Index, ReadFrom, RecordLayout, RedisOptions};
+use super::recorded::slot_of_user;
 use super::resp::{NotResp, Token, put_bulk, put_command, read_token, skip_reply};
 use super::state::RedisDriver;
 use super::{documents, facts};
@@ -446,7 +447,7 @@ impl Driver for RedisDriver {
             },
             Verb::Recorded => match self.content.recorded_place(&x.request, command) {
                 RecordedPlace::Slot(slot) => slot,
-                RecordedPlace::AnyNode => return self.topology.next_node(),
+                RecordedPlace::AnyNode => slot_of_user(x.request.collection),
                 RecordedPlace::EveryNode => {
                     let nodes = self.topology.serving_nodes(false);
                     return nodes.get(command as usize).copied().unwrap_or(0);

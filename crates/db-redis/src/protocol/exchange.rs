@@ -1,6 +1,6 @@
-//! The state of one operation in flight; of a batch, how each of its inserts has ended.
+//! The state of one operation in flight; of a batch, how each of its inserts has ended; of a command in parts, their replies.
 
-use super::recorded::JoinedReply;
+use dyno_types::command::{ReplyFacts, ReplyKind};
 use dyno_types::{Outcome, Request};
 
 /// State of one operation in flight.
@@ -50,6 +50,34 @@ impl RedisExchange {
         debug_assert!(record < self.more.ends.len(), "only records that the index named are asked for");
         let from = if record == 0 { 0 } else { self.more.ends[record - 1] as usize };
         &self.more.keys[from..self.more.ends[record] as usize]
+    }
+}
+
+/// The replies to the parts of one command, as the reply that a single server would give: numbers and elements add up, and the
+/// first error is that of the whole.
+#[derive(Debug, Default)]
+pub(super) struct JoinedReply {
+    kind: Option<ReplyKind>,
+    size: u64,
+    error: Option<Vec<u8>>,
+}
+
+impl JoinedReply {
+    pub(super) fn add_part(&mut self, part: &ReplyFacts<'_>) {
+        match part.kind {
+            None => drop(self.error.get_or_insert_with(|| part.error.to_vec())),
+            Some(kind) => {
+                self.kind.get_or_insert(kind);
+                self.size += part.size;
+            }
+        }
+    }
+
+    pub(super) fn facts(&self) -> ReplyFacts<'_> {
+        match &self.error {
+            Some(error) => ReplyFacts { kind: None, size: 0, error },
+            None => ReplyFacts { kind: self.kind, size: self.size, error: b"" },
+        }
     }
 }
 

@@ -1,38 +1,16 @@
 //! Recorded commands: how many there are of one in a cluster, and what their replies are like.
 
 use super::commands::reply_facts;
-use super::exchange::RedisExchange;
+use super::exchange::{JoinedReply, RedisExchange};
 use super::resp::{NotResp, Token, read_token, skip_reply};
 use super::state::RedisDriver;
 use dyno_types::Outcome;
-use dyno_types::command::{RecordedPlace, ReplyFacts, ReplyKind};
+use dyno_types::command::{RecordedPlace, ReplyKind};
 
-/// The replies to the parts of one command, as the reply that a single server would give: numbers and elements add up, and the
-/// first error is that of the whole.
-#[derive(Debug, Default)]
-pub(super) struct JoinedReply {
-    kind: Option<ReplyKind>,
-    size: u64,
-    error: Option<Vec<u8>>,
-}
-
-impl JoinedReply {
-    fn add_part(&mut self, part: &ReplyFacts<'_>) {
-        match part.kind {
-            None => drop(self.error.get_or_insert_with(|| part.error.to_vec())),
-            Some(kind) => {
-                self.kind.get_or_insert(kind);
-                self.size += part.size;
-            }
-        }
-    }
-
-    fn facts(&self) -> ReplyFacts<'_> {
-        match &self.error {
-            Some(error) => ReplyFacts { kind: None, size: 0, error },
-            None => ReplyFacts { kind: self.kind, size: self.size, error: b"" },
-        }
-    }
+/// The slot whose node gets the commands of a user that have no keys: always the same one, so that their order is kept.
+pub(super) fn slot_of_user(user: u32) -> u16 {
+    // Neighbours are far from each other.
+    (user.wrapping_mul(0x9e37_79b1) >> 18) as u16
 }
 
 impl RedisDriver {

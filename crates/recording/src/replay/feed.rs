@@ -2,7 +2,7 @@
 
 use super::against::{AgainstReplies, ReplaySide};
 use super::compare::DivergenceCounts;
-use super::expiry::{has_absolute_times, move_expiry};
+use super::expiry::{has_absolute_times, move_expiry, scale_expiry};
 use super::mongodb::cursors::LiveCursors;
 use super::mongodb::{CommandReader, LeftOut};
 use super::options::{ReplayOptions, ReplayPace};
@@ -426,6 +426,12 @@ impl Feed {
             }
             if facts.may_expire
                 && let Some(arguments) = self.moved_expiry(&entry, recorded_ns, begun_ns)
+            {
+                entry.arguments = arguments;
+            }
+            if self.options.scale_ttl
+                && let Some(arguments) =
+                    self.options.speed.and_then(|speed| scale_expiry(&entry.arguments, speed))
             {
                 entry.arguments = arguments;
             }

@@ -66,6 +66,8 @@ pub struct ReplayOptions {
     pub database: u32,
     /// A number of this replay, the same for all its workers: sessions of then get ids that no other replay has.
     pub replay_number: u64,
+    /// Relative times to live are divided by the speed.
+    pub scale_ttl: bool,
     /// Where commands go, if the target is a cluster.
     pub cluster: Option<Arc<ClusterRules>>,
 }
@@ -84,6 +86,7 @@ impl Default for ReplayOptions {
             part: (0, 1),
             database: 0,
             replay_number: 0,
+            scale_ttl: false,
             cluster: None,
         }
     }

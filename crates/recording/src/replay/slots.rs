@@ -272,3 +272,118 @@ impl<'a> Placer<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{RecordingHeader, RecordingPoint, RecordingWriter};
+    use crate::protocol::RecordedProtocol;
+    use dyno_types::key_rule::{KeyBegin, KeyFind, KeySpecification};
+
+    fn rule(last: i64, step: i64) -> KeyRule {
+        let keys = vec![KeySpecification { begin: KeyBegin::At(1), find: KeyFind::Range(last, step, 0) }];
+        KeyRule { keys, ..KeyRule::default() }
+    }
+
+    /// The placements of the commands of a recording, a line each: its connection and its words.
+    fn placed(lines: &[&str], split: bool) -> Vec<Placement> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.dyno");
+        let header = RecordingHeader {
+            protocol: RecordedProtocol::Redis,
+            source: "capture".into(),
+            point: RecordingPoint::Proxy,
+            begins_ns: None,
+            clock_step_ns: 1,
+            lacks: Vec::new(),
+            value_limit: 1 << 16,
+        };
+        let mut writer = RecordingWriter::create_file(&path, &header).unwrap();
+        let entries: Vec<Entry> = lines
+            .iter()
+            .map(|line| {
+                let (connection, words) = line.split_once(' ').unwrap();
+                let arguments = Arguments::from_words(words.split(' '));
+                Entry { connection: connection.parse().unwrap(), arguments, ..Entry::default() }
+            })
+            .collect();
+        for entry in &entries {
+            writer.push_entry(entry).unwrap();
+        }
+        writer.finish().unwrap();
+        let one = || rule(0, 1);
+        let names = [("GET", one()), ("SET", one()), ("WATCH", rule(-1, 1)), ("MGET", rule(-1, 1))];
+        let names = names.into_iter().chain([("MSET", rule(-1, 2))]);
+        let rules = names.map(|(name, rule)| (name.to_owned(), rule)).collect();
+        let rules = ClusterRules::read_file(&path, rules, split).unwrap();
+        let mut placer = Placer::new(&rules);
+        entries.iter().map(|entry| placer.place(entry)).collect()
+    }
+
+    fn at(slot: u16) -> Placement {
+        Placement::Sent(RecordedPlace::Slot(slot))
+    }
+
+    /// Slots as `CLUSTER KEYSLOT` of Redis 7.0 tells them.
+    const SLOTS: [(&str, u16); 3] = [("a", 15_495), ("b", 3_300), ("{a}2", 15_495)];
+
+    #[test]
+    fn a_command_goes_to_the_slot_of_its_keys() {
+        let [(_, a), (_, b), _] = SLOTS;
+        let lines = ["0 GET a", "0 get {a}2", "0 MGET a {a}2", "0 PING", "0 SCRIPT LOAD x", "0 MGET a b"];
+        let found = placed(&lines, false);
+        assert_eq!(found[..3], [at(a), at(a), at(a)]);
+        let [single, every] = [RecordedPlace::AnyNode, RecordedPlace::EveryNode].map(Placement::Sent);
+        assert_eq!(found[3..], [single, every, Placement::Crosses]);
+        let split = placed(&["0 MSET a 1 b 2 {a}2 3", "0 SET a 1"], true);
+        assert_eq!(split[0], Placement::Split([(a, vec![1, 5]), (b, vec![3])].into()));
+        let words = Arguments::from_words("MSET a 1 b 2 {a}2 3".split(' '));
+        assert_eq!(take_part(&words, &[1, 5]), Arguments::from_words("MSET a 1 {a}2 3".split(' ')));
+        assert_eq!(split[1], at(a));
+    }
+
+    #[test]
+    fn a_transaction_goes_as_a_whole_with_what_it_watches() {
+        let [(_, a), (_, b), _] = SLOTS;
+        // Two connections between each other.
+        let lines = [
+            "0 WATCH a",
+            "1 MULTI",
+            "0 MULTI",
+            "1 SET a 1",
+            "0 GET {a}2",
+            "1 SET b 1",
+            "0 EXEC",
+            "1 EXEC",
+            "1 GET b",
+            // Of keys in one slot each, but not in the same.
+            "0 WATCH b",
+            "0 MULTI",
+            "0 SET a 1",
+            "0 EXEC",
+            // What watches nothing any more.
+            "0 WATCH b",
+            "0 UNWATCH",
+            "0 MULTI",
+            "0 SET a 1",
+            "0 DISCARD",
+        ];
+        let found = placed(&lines, true);
+        let of = |numbers: &[usize]| numbers.iter().map(|at| found[*at].clone()).collect::<Vec<_>>();
+        assert_eq!(of(&[0, 2, 4, 6]), vec![at(a); 4]);
+        assert_eq!(of(&[1, 3, 5, 7]), vec![Placement::Crosses; 4]);
+        assert_eq!(of(&[8]), [at(b)]);
+        assert_eq!(of(&[9, 10, 11, 12]), vec![Placement::Crosses; 4]);
+        assert_eq!(of(&[13, 14]), [at(b), at(b)]);
+        assert_eq!(of(&[15, 16, 17]), vec![at(a); 3]);
+    }
+
+    #[test]
+    fn a_cluster_has_one_database() {
+        let found =
+            placed(&["0 SELECT 3", "0 GET a", "0 SELECT 0", "0 GET a", "1 GET a", "1 READONLY"], false);
+        let left = |placement: &Placement| matches!(placement, Placement::LeftOut(_));
+        assert_eq!(found.iter().map(left).collect::<Vec<_>>(), [true, true, true, false, false, true]);
+        assert_eq!(found[1], Placement::LeftOut(OTHER_DATABASE));
+    }
+}

@@ -1,5 +1,6 @@
 //! A look at the whole recording before it is replayed: users, names and times.
 
+use super::expiry::has_relative_time;
 use super::mongodb::mongodb_rules;
 use super::options::ReplayOptions;
 use super::redis_rules::{is_end, listens, may_wait, sets_state, waits_for_data};
@@ -53,6 +54,8 @@ pub struct RecordingSurvey {
     pub names: Vec<(String, u64)>,
     /// The same of the commands of transactions, which are among them.
     pub steps: BTreeMap<String, u64>,
+    /// Commands with relative times to live.
+    pub times_to_live: u64,
     /// The same of commands that wait for data.
     pub waits: BTreeMap<String, u64>,
     /// What is not sent, by its reason.
@@ -196,6 +199,7 @@ pub fn survey_file(
     let is_redis = header.protocol == RecordedProtocol::Redis;
     // Connections with an open transaction.
     let mut open: BTreeSet<u32> = BTreeSet::new();
+    let is_scaled = is_redis && (options.speed != Some(1.0) || options.schedule.is_some());
     let mut placer = options.cluster.as_deref().map(Placer::new);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
@@ -266,6 +270,8 @@ pub fn survey_file(
                 counts.insert(name, 1);
             }
         }
+        // They are counted where the speed makes them others.
+        found.times_to_live += u64::from(is_scaled && has_relative_time(&entry.arguments));
         if waits {
             *found.waits.entry(metric_name(&entry)).or_default() += 1;
         }

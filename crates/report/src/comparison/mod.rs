@@ -2,6 +2,7 @@
 
 pub mod junit;
 pub mod markdown;
+mod number;
 pub mod replays;
 pub mod text;
 
@@ -11,7 +12,8 @@ use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift, rank};
 use dyno_rundir::RunDir;
 use dyno_types::shell::{again, quoted};
-use dyno_types::units::{Thousands, counted, symbol};
+use dyno_types::units::{counted, symbol};
+pub(crate) use number::format_number;
 use replays::ComparedReplays;
 
 /// One figure of two groups.
@@ -171,17 +173,6 @@ impl Pairing {
             return format!("{second} and {first} do not differ by more than matters.");
         }
         format!("{second} against {first}: {}.", parts.join("; "))
-    }
-}
-
-/// A figure as a number.
-pub(crate) fn format_number(value: f64) -> String {
-    match value.abs() {
-        v if v >= 1_000.0 && value < 0.0 => format!("-{}", Thousands(v.round() as u64)),
-        v if v >= 1_000.0 => Thousands(v.round() as u64).to_string(),
-        v if v >= 100.0 => format!("{value:.1}"),
-        v if v >= 10.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Two replays of a recording: times of then beside those of both, and how much of the traffic each of them has met alike.
 
-use super::format_number;
+use super::number::format_number;
 use dyno_rundir::schema::ThenLatency;
 
 /// What two sides have made of the same recording.

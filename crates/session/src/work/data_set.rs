@@ -34,7 +34,7 @@ pub(super) struct LoadedWork {
 /// Refuses a data set of which something cannot be sent.
 fn refuse_holes(survey: &RecordingSurvey, file: &str, key: &str) -> Result<(), Refused> {
     let crossing: u64 = survey.crossing.values().sum();
-    let crossing = (crossing > 0).then(|| ("commands whose keys are in several slots", crossing));
+    let crossing = (crossing > 0).then_some(("commands whose keys are in several slots", crossing));
     let left_out = survey.left_out.iter().map(|(reason, count)| (reason.as_str(), *count));
     let Some((reason, count)) = left_out.chain(crossing).next() else { return Ok(()) };
     let message = format!(

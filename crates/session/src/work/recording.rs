@@ -156,6 +156,7 @@ fn options_of(source: &RecordingSource, schedule: Option<ReplaySchedule>) -> Rep
         part: (0, 1),
         database: 0,
         replay_number: 0,
+        scale_ttl: source.scale_ttl,
         cluster: None,
     }
 }
@@ -241,6 +242,12 @@ impl RecordedWork {
         }
         let (header, survey) = survey_recording(&source.file, &options, &key)?;
         refuse_pace(source, &options, &header, wording)?;
+        if source.scale_ttl && (options.schedule.is_some() || options.speed.is_none()) {
+            let key = (wording.source)("workload.recording.scale_ttl").to_string();
+            let message =
+                format!("{key}: there is no speed by which times to live could be divided: say --speed N");
+            return Err(Refused::new(RefusalCode::Conflict, key, message));
+        }
         if header.is_without(Lack::Times) && options.schedule.is_none() {
             // All commands would be due at once.
             options.speed = None;
@@ -531,6 +538,13 @@ impl Work for RecordedWork {
         }
         if survey.cut_off {
             ready.notes.push("the file has no end: it was cut off, and is replayed as far as it goes".into());
+        }
+        if survey.times_to_live > 0 && !self.options.scale_ttl {
+            ready.notes.push(format!(
+                "{} commands have relative times to live, which are as they were: more or less expires than then (--scale-ttl \
+                 divides them by the speed)",
+                Thousands(survey.times_to_live)
+            ));
         }
         if self.options.speed.is_none() && self.header.is_without(Lack::Times) {
             ready.notes.push(

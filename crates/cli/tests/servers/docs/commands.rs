@@ -131,6 +131,11 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                     "replay.rs",
                     "commands_are_due_at_a_rate_in_place_of_their_times",
                 ),
+                there(
+                    "replay traffic.dyno 'redis://127.0.0.1:7001?cluster=true' --split",
+                    "replay_cluster.rs",
+                    "commands_are_split_over_slots_and_their_replies_joined",
+                ),
             ],
         ),
         (
