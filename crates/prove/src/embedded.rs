@@ -460,6 +460,8 @@ pub fn embedded(
         kills: Vec::new(),
         at_end: 0,
     };
+    // What cannot be opened is refused here, with its code: a writer could only say it in words.
+    drop(open(uri, &plan.record_recipe())?);
     let mut moments = Stream::new(plan.seed, 0, Purpose::Key);
     let begun = Instant::now();
     let mut second = Duration::from_secs(1);

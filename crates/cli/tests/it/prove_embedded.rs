@@ -65,6 +65,6 @@ fn what_a_store_cannot_have_is_refused() {
     let output = dyno.run(&["prove", "ingest", "null:", "--out", "p"]);
     assert_exit(&output, &[2]);
     let output = dyno.run(&["prove", "ingest", "sqlite:no/such/folder/a.db", "-n", "10", "--out", "p"]);
-    assert_ne!(output.status.code(), Some(0));
+    assert_exit(&output, &[2]);
     assert!(stderr(&output).contains("there is no directory"), "{}", stderr(&output));
 }

@@ -4,7 +4,7 @@ use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, f
 use super::ingest::{IngestDetails, progress, render_certificate, tests};
 use super::ingest_args::IngestArgs;
 use crate::embedded::embedded;
-use crate::embedded::{EmbeddedProof, Kill, write_embedded};
+use crate::embedded::{EmbeddedError, EmbeddedProof, Kill, write_embedded};
 use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::plan::IngestPlan;
 use dyno_engine::Control;
@@ -46,8 +46,11 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = dyno_frontend::run_directory::now();
-    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet, None))
-        .map_err(Failure::internal)?;
+    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet, None));
+    let proof = proof.map_err(|error| match error {
+        EmbeddedError::Refused(refused) => refused.into(),
+        other => Failure::internal(other),
+    })?;
     let copies = vec![proof.copy.clone()];
     let figures = IngestMetrics::of(&proof.written.ledger, &proof.written.history, &copies);
     let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);
