@@ -117,7 +117,7 @@ mod tests {
             "recording" => (TRAFFIC, &[]),
             "load-from" => (DATA_SET, &[]),
             "against" => ("redis://127.0.0.1:2", &["--recording", TRAFFIC]),
-            "pace" => ("think", &["--recording", TRAFFIC]),
+            "pace" => ("due", &["--recording", TRAFFIC]),
             "only" => ("reads", &["--recording", TRAFFIC]),
             "speed" | "from" | "to" | "include" | "yes-write" | "split" | "scale-ttl" => {
                 ("3", &["--recording", TRAFFIC])

@@ -484,9 +484,11 @@ fn a_router_takes_a_replay_and_several_are_refused() {
     let output = dyno.run(&["replay", "t.dyno", &uri, "--out", "r"]);
     assert_exit(&output, &[0, 5]);
     let summary = dyno.summary("r");
-    assert_eq!((count(&uri, "items"), sent(&summary)["GETMORE"]), (299, 4), "{}", stderr(&output));
+    let more = sent(&summary)["GETMORE"];
+    // One is not sent where the command before it, which ends the cursor, is answered by the time that it is due.
+    assert!(count(&uri, "items") == 299 && [4, 5].contains(&more), "{more}: {}", stderr(&output));
     let replay = replayed(&summary);
-    assert_eq!((&replay["compared"], &replay["kind"]), (&18.into(), &0.into()), "{replay}");
+    assert_eq!((&replay["compared"], &replay["kind"]), (&(14 + more).into(), &0.into()), "{replay}");
 }
 
 /// Servers that know less: every command is answered, and what they refuse is a divergence.

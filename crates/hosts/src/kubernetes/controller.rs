@@ -281,7 +281,8 @@ impl ClusterController {
     pub fn check_login(&self) -> Result<Option<String>, KubectlError> {
         let Some(store) = &self.kubernetes.controller.store else { return Ok(None) };
         let keys = "go-template={{range $key, $value := .data}}{{$key}} {{end}}";
-        let words = ["get", "secret", "--ignore-not-found", "-o", keys, "--", &store.login];
+        let name = store.login.as_str();
+        let words = ["get", "secret", "--ignore-not-found", "-o", keys, "--", name];
         let found = self.kubectl().run(&words, None)?;
         let has = |key: &&&str| found.split_whitespace().any(|own| own == **key);
         let lacks = STORE_KEYS.iter().find(|key| !has(key));
