@@ -4,11 +4,14 @@
 //! recording --shapes--> commands by name and number of words, what each argument is like
 //!           --spaces--> keys by pattern, how popular they are
 //!           --arrivals--> rate, and how bursty it is
+//!           --reuse--> how soon keys are asked for again, beside what the workload makes of it (model)
 //!           --text--> a workload of commands (docs/commands.md), and how well each part fits
 //! ```
 
 mod arrivals;
+mod model;
 mod popularity;
+mod reuse;
 mod shapes;
 mod spaces;
 mod text;

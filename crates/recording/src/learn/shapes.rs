@@ -133,12 +133,13 @@ pub(super) struct Shape {
 /// All of them, by name in capitals and number of words.
 pub(super) type Shapes = BTreeMap<(String, usize), Shape>;
 
-/// Notes a command.
+/// Notes a command; `on_key` hears the hash of each of its keys.
 pub(super) fn note(
     shapes: &mut Shapes,
     spaces: &mut KeySpaces,
     arguments: &Arguments,
     reply: Option<&RecordedReply>,
+    on_key: &mut dyn FnMut(u64),
 ) {
     let shape = shapes.entry((arguments.command_name(), arguments.count())).or_default();
     if shape.count == 0 {
@@ -148,7 +149,8 @@ pub(super) fn note(
     let keys = key_places(arguments);
     for place in 1..arguments.count() {
         if keys.contains(&place) {
-            if let Some(space) = spaces.note(arguments.word(place)) {
+            if let Some((space, hash)) = spaces.note(arguments.word(place)) {
+                on_key(hash);
                 *shape.arguments[place].spaces.entry(space).or_default() += 1;
             }
         } else {
@@ -188,8 +190,9 @@ mod tests {
         let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
         for n in 0..100 {
             let line = format!("SET k{n} {} EX 60", "x".repeat(n % 20));
-            note(&mut shapes, &mut spaces, &Arguments::from_words(line.split(' ')), None);
-            note(&mut shapes, &mut spaces, &Arguments::from_words(format!("zadd b {n} m").split(' ')), None);
+            note(&mut shapes, &mut spaces, &Arguments::from_words(line.split(' ')), None, &mut |_| ());
+            let zadd = Arguments::from_words(format!("zadd b {n} m").split(' '));
+            note(&mut shapes, &mut spaces, &zadd, None, &mut |_| ());
         }
         let set = &shapes[&("SET".to_owned(), 5)];
         assert_eq!((set.count, set.arguments[1].spaces.len()), (100, 1));

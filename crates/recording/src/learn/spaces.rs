@@ -2,7 +2,7 @@
 
 use super::popularity::{Popularity, fit};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 /// Keys of a space whose requests are counted one by one; beyond it every second one is, and so on.
 const COUNTED: usize = 1 << 20;
@@ -45,7 +45,7 @@ impl KeySpace {
     }
 
     /// How popular the keys are, and how far the fit is off.
-    pub fn popularity(&self) -> (Popularity, f64) {
+    pub fn fit_popularity(&self) -> (Popularity, f64) {
         fit(self.counts.values().copied().collect())
     }
 
@@ -65,7 +65,8 @@ impl KeySpace {
 pub(super) struct KeySpaces {
     pub all: Vec<KeySpace>,
     by_pattern: HashMap<Vec<u8>, usize>,
-    hasher: RandomState,
+    /// The same hashes each time, so that what is learned is the same.
+    hasher: BuildHasherDefault<DefaultHasher>,
     /// Requests of keys whose pattern came after all that are told apart.
     pub others: u64,
 }
@@ -93,8 +94,8 @@ fn pattern_of(key: &[u8]) -> (Vec<u8>, Option<usize>) {
 }
 
 impl KeySpaces {
-    /// Notes a request of a key; returns the number of its space.
-    pub fn note(&mut self, key: &[u8]) -> Option<usize> {
+    /// Notes a request of a key; returns the number of its space, and the key's hash.
+    pub fn note(&mut self, key: &[u8]) -> Option<(usize, u64)> {
         let (pattern, width) = pattern_of(key);
         let number = match self.by_pattern.get(&pattern) {
             Some(number) => *number,
@@ -120,7 +121,7 @@ impl KeySpaces {
         space.requests += 1;
         let hash = self.hasher.hash_one(key);
         if hash.trailing_zeros() < space.halved {
-            return Some(number);
+            return Some((number, hash));
         }
         *space.counts.entry(hash).or_default() += 1;
         if space.counts.len() > COUNTED {
@@ -128,7 +129,7 @@ impl KeySpaces {
             let halved = space.halved;
             space.counts.retain(|hash, _| hash.trailing_zeros() >= halved);
         }
-        Some(number)
+        Some((number, hash))
     }
 }
 
@@ -139,9 +140,10 @@ mod tests {
     #[test]
     fn keys_of_a_pattern_are_a_space() {
         let mut spaces = KeySpaces::default();
-        let first: Vec<_> = (0..500).map(|n| spaces.note(format!("user:{n}:cart").as_bytes())).collect();
+        let mut note = |key: &str| spaces.note(key.as_bytes()).map(|(number, _)| number);
+        let first: Vec<_> = (0..500).map(|n| note(&format!("user:{n}:cart"))).collect();
         assert!(first.iter().all(|number| *number == Some(0)));
-        assert_eq!(spaces.note(b"board"), Some(1));
+        assert_eq!(note("board"), Some(1));
         for n in 0..100 {
             spaces.note(format!("p:{:06}", n % 10).as_bytes());
         }

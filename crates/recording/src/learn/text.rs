@@ -1,9 +1,11 @@
 //! What was learned, as a workload of commands (docs/commands.md) with how well it fits.
 
 use super::arrivals::{Arrivals, SCALES_NS};
+use super::model::{ModelSpace, model_distances};
 use super::popularity::Popularity;
+use super::reuse::ReuseDistances;
 use super::shapes::{ArgumentStats, Shape, Shapes, note};
-use super::spaces::KeySpaces;
+use super::spaces::{KeySpace, KeySpaces};
 use crate::entry::Entry;
 use crate::format::{
     Lack, RecordedEvent, RecordedProtocol, RecordingError, RecordingHeader, RecordingReader,
@@ -15,6 +17,12 @@ use std::path::Path;
 
 /// Operations of a workload: what a run can tell apart, and room for the rest.
 const OPERATIONS: usize = 60;
+
+/// Requests of keys whose distances are looked at, and compared with as many of the workload.
+const COMPARED: u64 = 20_000_000;
+
+/// Sizes of caches that are told, percent of the keys.
+const CACHES: [u64; 3] = [1, 10, 50];
 
 /// Parts that a distribution of lengths is cut into.
 const PARTS: usize = 12;
@@ -173,6 +181,7 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
     let mut reader = RecordingReader::open_file(path)?;
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
+    let mut reuse = ReuseDistances::default();
     let mut setup: BTreeMap<String, u64> = BTreeMap::new();
     let mut chooser = Chooser::new(&options, header.protocol);
     let mut entry = Entry::default();
@@ -186,24 +195,88 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
             continue;
         }
         arrivals.note(entry.at_ns);
-        note(&mut shapes, &mut spaces, &entry.arguments, entry.reply.as_ref());
+        let half = usize::from(entry.at_ns > survey.length_ns / 2);
+        let mut on_key = |hash| {
+            if reuse.requests() < COMPARED {
+                reuse.note_request(hash, half);
+            }
+        };
+        note(&mut shapes, &mut spaces, &entry.arguments, entry.reply.as_ref(), &mut on_key);
     }
     if shapes.is_empty() {
         return Err(RecordingError::Empty);
     }
-    Ok(written(&header, &survey, (&shapes, &spaces, &arrivals), &setup, seed))
+    let fits: Vec<(Popularity, f64)> = spaces.all.iter().map(KeySpace::fit_popularity).collect();
+    let reused = reuse_findings(&reuse, &spaces, &fits, seed);
+    Ok(written(&header, &survey, (&shapes, &spaces, &arrivals), (&fits, reused), &setup, seed))
+}
+
+/// How soon keys are asked for again, then and in the workload.
+fn reuse_findings(
+    reuse: &ReuseDistances,
+    spaces: &KeySpaces,
+    fits: &[(Popularity, f64)],
+    seed: u64,
+) -> Vec<String> {
+    let model: Vec<ModelSpace<'_>> = spaces
+        .all
+        .iter()
+        .zip(fits)
+        .map(|(space, (popularity, _))| ModelSpace {
+            requests: space.requests,
+            keys: if space.only_key().is_some() { 1 } else { space.keys() },
+            popularity,
+        })
+        .collect();
+    let keys: u64 = model.iter().map(|space| space.keys).sum();
+    if reuse.requests() == 0 || keys < 2 {
+        return Vec::new();
+    }
+    let made = model_distances(&model, reuse.requests(), seed);
+    let sizes = |percent: u64| (keys * percent / 100).max(1);
+    let shares = |of: &ReuseDistances| {
+        CACHES.map(|percent| format!("{:.1}", of.hit_ratio(sizes(percent)) * 100.0)).join(", ")
+    };
+    let off = (0..)
+        .map(|doublings| 1u64 << doublings)
+        .take_while(|size| *size < keys)
+        .map(|size| (reuse.hit_ratio(size) - made.hit_ratio(size)).abs() * 100.0)
+        .fold(0.0, f64::max);
+    let caches = CACHES.map(|percent| percent.to_string()).join(", ");
+    let of_first = match reuse.requests() {
+        COMPARED => format!(" (the first {COMPARED} requests)"),
+        _ => String::new(),
+    };
+    let mut findings = vec![format!(
+        "a cache that keeps {caches} % of the keys, the last used ones, would have answered {} % of the requests of \
+         keys, and {} % of the workload's; off by at most {off:.1} points at any size{of_first}",
+        shares(reuse),
+        shares(&made)
+    )];
+    let drift = reuse.drift().filter(|_| of_first.is_empty());
+    findings.extend(drift.map(|drift| {
+        format!(
+            "index of drift of the keys' popularity {drift:.1} (1: each key is as popular in the second half as in the \
+             first, as it is in the workload)"
+        )
+    }));
+    findings
 }
 
 /// Names of key spaces, of which one may have several tiers: each with the share of its requests.
-fn spaces_text(spaces: &KeySpaces, out: &mut String, findings: &mut Vec<String>) -> Vec<Vec<(String, u64)>> {
+fn spaces_text(
+    spaces: &KeySpaces,
+    fits: &[(Popularity, f64)],
+    out: &mut String,
+    findings: &mut Vec<String>,
+) -> Vec<Vec<(String, u64)>> {
     let mut names = Vec::new();
-    for (number, space) in spaces.all.iter().enumerate() {
+    for (number, (space, (popularity, error))) in spaces.all.iter().zip(fits).enumerate() {
         if let Some(key) = space.only_key() {
             findings.push(format!("{key}: one key, {} requests", space.requests));
             names.push(Vec::new());
             continue;
         }
-        let (popularity, error) = space.popularity();
         let format = space.key_format(number);
         let keys = space.keys();
         let name = format!("k{number}");
@@ -212,7 +285,7 @@ fn spaces_text(spaces: &KeySpaces, out: &mut String, findings: &mut Vec<String>)
             let first = if first > 0 { format!(", first: {first}") } else { String::new() };
             format!("  {name}: {{ count: {count}, format: {}{first}{spread} }}\n", quoted(&format))
         };
-        let message = match &popularity {
+        let message = match popularity {
             Popularity::Uniform => {
                 out.push_str(&line(&name, keys, 0, ""));
                 own.push((name, 1));
@@ -254,13 +327,15 @@ fn written(
     header: &RecordingHeader,
     survey: &RecordingSurvey,
     (shapes, spaces, arrivals): (&Shapes, &KeySpaces, &Arrivals),
+    (fits, reused): (&[(Popularity, f64)], Vec<String>),
     setup: &BTreeMap<String, u64>,
     seed: u64,
 ) -> LearnedWorkload {
     let mut findings = Vec::new();
     let mut body = format!("seed: {seed}\n");
     let mut keys = String::new();
-    let names = spaces_text(spaces, &mut keys, &mut findings);
+    let names = spaces_text(spaces, fits, &mut keys, &mut findings);
+    findings.extend(reused);
     if !keys.is_empty() {
         let _ = write!(body, "keys:\n{keys}");
     }
