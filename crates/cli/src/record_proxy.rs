@@ -2,6 +2,8 @@
 
 use crate::options::ProxyArgs;
 use crate::record_totals::tell;
+use dyno_db_memcached::protocol::MemcachedOptions;
+use dyno_db_memcached::target::ask_endpoint;
 use dyno_db_mongodb::protocol::MongoOptions;
 use dyno_db_mongodb::target::ask_facts;
 use dyno_db_redis::protocol::RedisOptions;
@@ -29,6 +31,9 @@ use std::time::Duration;
 
 /// Longest value that can be kept, bytes: a command holds so much at most.
 const VALUE_LIMIT: usize = 64 << 20;
+
+/// Schemes of URIs whose servers speak memcached's text protocols.
+const MEMCACHED_SCHEMES: [&str; 2] = ["memcached", "memcacheds"];
 
 /// Schemes of URIs whose servers speak Redis' protocol.
 const REDIS_SCHEMES: [&str; 3] = ["redis", "rediss", "unix"];
@@ -110,6 +115,7 @@ pub fn record_proxy(
 /// The server behind the proxy.
 enum ProxiedServer {
     Redis(RedisOptions),
+    Memcached(MemcachedOptions),
     Mongodb(Arc<MongoOptions>),
 }
 
@@ -121,21 +127,33 @@ impl ProxiedServer {
         if REDIS_SCHEMES.contains(&scheme) {
             return Ok(ProxiedServer::Redis(RedisOptions::from_uri(&uri()?)?));
         }
+        let several = || named(&"a proxy records one server: name the one that clients are to reach");
+        if MEMCACHED_SCHEMES.contains(&scheme) {
+            let options = MemcachedOptions::from_uri(&uri()?)?;
+            return if options.addresses.len() > 1 {
+                Err(several())
+            } else {
+                Ok(ProxiedServer::Memcached(options))
+            };
+        }
         if !MONGODB_SCHEMES.contains(&scheme) {
-            let message =
-                format!("a proxy records redis://, rediss://, unix:// and mongodb://, not {scheme}:");
+            let message = format!(
+                "a proxy records redis://, rediss://, unix://, memcached://, memcacheds:// and mongodb://, not {scheme}:"
+            );
             return Err(named(&message));
         }
         let options = MongoOptions::from_uri(&uri()?)?;
         if options.addresses.len() > 1 {
-            return Err(named(&"a proxy records one server: name the one that clients are to reach"));
+            Err(several())
+        } else {
+            Ok(ProxiedServer::Mongodb(Arc::new(options)))
         }
-        Ok(ProxiedServer::Mongodb(Arc::new(options)))
     }
 
     fn paired_protocol(&self) -> PairedProtocol {
         match self {
             ProxiedServer::Redis(_) => PairedProtocol::Redis,
+            ProxiedServer::Memcached(_) => PairedProtocol::Memcached,
             ProxiedServer::Mongodb(_) => PairedProtocol::Mongodb,
         }
     }
@@ -143,6 +161,7 @@ impl ProxiedServer {
     fn tls_settings(&self) -> Option<&Tls> {
         match self {
             ProxiedServer::Redis(options) => options.tls.as_ref(),
+            ProxiedServer::Memcached(options) => options.tls.as_ref(),
             ProxiedServer::Mongodb(options) => options.tls.as_ref(),
         }
     }
@@ -166,6 +185,7 @@ impl ProxiedServer {
                 }
                 Ok(endpoint)
             }
+            ProxiedServer::Memcached(options) => Ok(ask_endpoint(options, stop)?),
             ProxiedServer::Mongodb(options) => {
                 let (endpoint, facts) = ask_facts(options, stop)?;
                 if let Some(set) = facts.get("replica_set").filter(|_| !facts.hosts.is_empty()) {
@@ -210,7 +230,7 @@ fn show_totals(out: &Path, protocol: PairedProtocol, totals: &ProxyTotals) {
         let count = Thousands(totals.redirections);
         let what = match protocol {
             PairedProtocol::Redis => "sent clients to other nodes of a cluster (MOVED, ASK)",
-            PairedProtocol::Mongodb => {
+            PairedProtocol::Memcached | PairedProtocol::Mongodb => {
                 "named members of a replica set (hello), to which clients may have gone"
             }
         };

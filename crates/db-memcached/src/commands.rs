@@ -7,7 +7,7 @@ use dyno_db::command_target::{CommandTarget, Words};
 use dyno_db::probe::{FactsStep, NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::RunError;
 use dyno_types::command::CommandFacts;
-use dyno_types::{Outcome, RefusalCode, Refused};
+use dyno_types::{Endpoint, Outcome, RefusalCode, Refused};
 
 /// Time that a question may take.
 const PATIENCE_NS: u64 = 30_000_000_000;
@@ -43,11 +43,6 @@ impl MemcachedCommands<'_> {
                 sent.extend_from_slice(key);
                 sent.extend_from_slice(b"\r\n");
             }
-            let lost = |failure: ProbeFailure| RunError::Unreachable {
-                outcome: Outcome::Unreachable,
-                message: failure.at_endpoint(endpoint).to_string(),
-            };
-            let mut line = connect(&self.0.options, self.0, endpoint).map_err(lost)?;
             let mut left = own.len();
             let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| loop {
                 if left == 0 {
@@ -68,9 +63,24 @@ impl MemcachedCommands<'_> {
                     }
                 }
             };
-            line.continue_conversation(sent, (PATIENCE_NS, NEVER), &mut hear).map_err(lost)?;
+            self.converse(endpoint, sent, &mut hear)?;
         }
         Ok(found)
+    }
+
+    /// Sends something to a server, and hears it until `hear` is done.
+    fn converse(
+        &self,
+        endpoint: &Endpoint,
+        sent: Vec<u8>,
+        hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
+    ) -> Result<(), RunError> {
+        let lost = |failure: ProbeFailure| RunError::Unreachable {
+            outcome: Outcome::Unreachable,
+            message: failure.at_endpoint(endpoint).to_string(),
+        };
+        let mut line = connect(&self.0.options, self.0, endpoint).map_err(lost)?;
+        line.continue_conversation(sent, (PATIENCE_NS, NEVER), hear).map_err(lost)
     }
 }
 
@@ -78,7 +88,7 @@ impl MemcachedCommands<'_> {
 fn connect(
     options: &MemcachedOptions,
     target: &OpenMemcached,
-    endpoint: &dyno_types::Endpoint,
+    endpoint: &Endpoint,
 ) -> Result<ProbeConnection, ProbeFailure> {
     let mut line = ProbeConnection::open(target.tls.as_ref(), endpoint)?;
     let (mut facts, mut opening) = (MemcachedFacts::default(), Vec::new());
@@ -110,6 +120,29 @@ impl CommandTarget for MemcachedCommands<'_> {
 
     fn existing(&self, keys: &[Vec<u8>]) -> Result<u64, RunError> {
         self.count("get", keys, |reply| matches!(reply, Reply::Value { .. }))
+    }
+
+    fn count_keys(&self) -> Result<Option<u64>, RunError> {
+        let mut items = Some(0u64);
+        for endpoint in self.0.servers.server_endpoints() {
+            let mut own = None;
+            let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| {
+                let text = String::from_utf8_lossy(received);
+                if text.starts_with("ERROR") || text.starts_with("CLIENT_ERROR") {
+                    return ReadStatus::Refused(format!("stats: {}", text.trim_end()));
+                }
+                if !text.ends_with("END\r\n") {
+                    return ReadStatus::Need;
+                }
+                own = text
+                    .lines()
+                    .find_map(|line| line.strip_prefix("STAT curr_items ")?.trim_end().parse().ok());
+                ReadStatus::Done
+            };
+            self.converse(endpoint, b"stats\r\n".to_vec(), &mut hear)?;
+            items = items.zip(own).map(|(all, own): (u64, u64)| all + own);
+        }
+        Ok(items)
     }
 
     fn remove(&self, keys: &[Vec<u8>]) -> Result<(), RunError> {

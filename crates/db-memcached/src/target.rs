@@ -9,10 +9,10 @@ use dyno_db::protocol::MEMCACHED;
 use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
-use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
+use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::address::Address;
-use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_types::{Content, Endpoint, RefusalCode, Refused, Verb};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -96,6 +96,19 @@ impl Target for MemcachedTarget {
     }
 }
 
+/// The address of one server, which answers as memcached does.
+///
+/// # Errors
+/// It does not, or cannot be reached.
+pub fn ask_endpoint(options: &MemcachedOptions, stop: Stop<'_>) -> Result<Endpoint, TargetError> {
+    let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
+    let endpoint = resolve_address(&options.addresses[0])?;
+    match probe(options, (tls.as_ref(), stop), &endpoint) {
+        Ok(_) => Ok(endpoint),
+        Err(failure) => Err(failure.into_target_error(&endpoint)),
+    }
+}
+
 /// Asks one server what it is.
 pub(crate) fn probe(
     options: &MemcachedOptions,
@@ -128,6 +141,19 @@ pub(crate) struct OpenMemcached {
 impl OpenTarget for OpenMemcached {
     fn takes_commands(&self) -> bool {
         true
+    }
+
+    fn recorded_protocol(&self) -> Option<(&'static str, u32)> {
+        Some(("memcached", 0))
+    }
+
+    fn check_replay(&self, _numbered: u64) -> Result<Vec<String>, Refused> {
+        let servers = self.servers.server_endpoints().len();
+        if servers > 1 {
+            let message = format!("memcached: a recording is replayed on one server, not on {servers}");
+            return Err(Refused::new(RefusalCode::Unsupported, "target", message));
+        }
+        Ok(Vec::new())
     }
 
     fn command_target(&self) -> Option<Box<dyn CommandTarget + '_>> {
@@ -167,7 +193,9 @@ impl OpenTarget for OpenMemcached {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Finished, RunError> {
         let content = job.workload.content();
-        let make = || MemcachedDriver::new(self.options.clone(), content.clone(), self.servers.clone(), &[]);
+        let verbs: &[Verb] = if job.pacing == Pacing::Recorded { &[Verb::Recorded] } else { &[] };
+        let make =
+            || MemcachedDriver::new(self.options.clone(), content.clone(), self.servers.clone(), verbs);
         let batch = if self.pipelines() { job.batch } else { 1 };
         run_wire(Job { batch, ..job }, control, self.tls.clone(), make, on_second)
     }

@@ -16,7 +16,7 @@ pub use fuzz_entry::{
     command_lines, dns_answer, http_answer, manifests, promql, rates, relay_frames, store_answer, threshold,
     uri,
 };
-pub use traffic::{capture, mongodb_exchange, mongodb_replay, redis_exchange};
+pub use traffic::{capture, memcached_exchange, mongodb_exchange, mongodb_replay, redis_exchange};
 pub use wire::{
     bson, host_frame, memcached, mongodb, prometheus, redis_facts, redis_replies, resp, scram, totals,
     worker_frame,
@@ -26,7 +26,7 @@ pub use wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 37] = [
+pub const TARGETS: [Target; 38] = [
     ("resp", resp),
     ("redis_facts", redis_facts),
     ("memcached", memcached),
@@ -61,6 +61,7 @@ pub const TARGETS: [Target; 37] = [
     ("rates", rates),
     ("command_lines", command_lines),
     ("redis_exchange", redis_exchange),
+    ("memcached_exchange", memcached_exchange),
     ("mongodb_exchange", mongodb_exchange),
     ("capture", capture),
     ("mongodb_replay", mongodb_replay),

@@ -2,7 +2,7 @@
 
 use dyno_db_mongodb::protocol::recorded_reply::classify_reply;
 use dyno_recording::Arguments;
-use dyno_recording::exchange::redis::IDLE_NS;
+use dyno_recording::exchange::IDLE_NS;
 use dyno_recording::exchange::{ExchangeSettings, ExchangeSink, PairedProtocol};
 use dyno_recording::replay::{ReplayOptions, sent_document};
 use dyno_recording::sources::NewRecording;
@@ -49,6 +49,11 @@ impl ExchangeSink for Checked {
 /// whether nothing came before it for a while (128).
 pub fn redis_exchange(data: &[u8]) {
     feed_exchange(PairedProtocol::Redis, data);
+}
+
+/// The same of memcached.
+pub fn memcached_exchange(data: &[u8]) {
+    feed_exchange(PairedProtocol::Memcached, data);
 }
 
 /// The same of MongoDB.

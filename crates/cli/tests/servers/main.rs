@@ -53,6 +53,7 @@ mod pty;
 mod push;
 mod rates;
 mod record_capture;
+mod record_memcached;
 mod record_mongodb;
 mod record_proxy;
 mod records_of_runs;

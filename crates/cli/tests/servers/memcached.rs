@@ -32,7 +32,8 @@ impl Memcached {
         Some(Memcached { child, port })
     }
 
-    fn uri(&self) -> String {
+    /// What dyno reaches it by.
+    pub fn uri(&self) -> String {
         format!("memcached://127.0.0.1:{}", self.port)
     }
 

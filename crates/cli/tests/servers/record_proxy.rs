@@ -250,7 +250,9 @@ fn what_cannot_be_recorded_is_refused() {
     std::fs::write(dyno.path("there.dyno"), "x").unwrap();
     for (code, words, told) in [
         (3, &["--to", &gone][..], "nothing listens there"),
-        (2, &["--to", "memcached://127.0.0.1:1"], "not memcached:"),
+        (3, &["--to", "memcached://127.0.0.1:1"], "nothing listens there"),
+        (2, &["--to", "memcached://127.0.0.1:1,127.0.0.1:2"], "one server"),
+        (2, &["--to", "sqlite:a.db"], "not sqlite:"),
         (2, &["--to", "mongodb://127.0.0.1:1,127.0.0.1:2"], "one server"),
         (3, &["--to", "mongodb://127.0.0.1:1"], "127.0.0.1:1"),
         (2, &["--to", &uri, "--out", "there.dyno"], "it is there already"),

@@ -1,11 +1,12 @@
-//! Requests of one's own commands into bytes, replies into outcomes.
+//! Requests of one's own commands and of recorded ones into bytes, replies into outcomes.
 
 use super::driver::{Exchange, MemcachedDriver};
 use super::errors::loses_step;
 use super::own::CommandKind;
 use super::reply::{NotMemcached, Reply, read_reply, values};
+use super::traffic::{CommandGroup, ReplyReader};
 use dyno_db::command_traffic::command_words;
-use dyno_types::command::{CommandArgument, Traffic};
+use dyno_types::command::{CommandArgument, ReplyFacts, Traffic};
 use dyno_types::{Outcome, Request};
 use dyno_workload::keys::push_decimal;
 
@@ -108,15 +109,34 @@ impl MemcachedDriver {
         Ok(Some((outcome, end)))
     }
 
-    /// Like [`dyno_types::Driver::skip`], for workloads of commands.
-    pub(super) fn skip_own(&self, input: &[u8]) -> Result<Option<usize>, NotMemcached> {
-        // The replies to all commands that may have been sent: one reader of both.
-        if input.starts_with(b"VALUE ") || input.starts_with(b"END") {
-            return Ok(values(input)?.map(|(_, end)| end));
+    /// Appends a recorded command.
+    pub(super) fn put_recorded(&self, x: &mut Exchange, out: &mut Vec<u8>) {
+        let from = out.len();
+        self.content.recorded_command(&x.request, 0, out);
+        let line = out[from..].split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+        let name = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let group = CommandGroup::of_name(name).unwrap_or(CommandGroup::Line);
+        let keys = group.key_count(name, line.split(|byte| *byte == b' ').count());
+        x.recorded = (group, u16::try_from(keys).unwrap_or(u16::MAX));
+    }
+
+    /// The reply to a recorded command, and the position after it. An error as it was then is no failure.
+    pub(super) fn take_recorded(
+        &mut self,
+        x: &mut Exchange,
+        input: &[u8],
+    ) -> Result<Option<(Outcome, usize)>, NotMemcached> {
+        let (mut reader, mut end) = (ReplyReader::default(), 0);
+        let Some(reply) = reader.read_reply(input, &mut end)? else { return Ok(None) };
+        let (group, keys) = x.recorded;
+        let (kind, size) = group.reply_facts(usize::from(keys), &reply).ok_or(NotMemcached)?;
+        if kind.is_none() && group.length_place().is_some() && loses_step(reader.first_line()) {
+            return Err(NotMemcached);
         }
-        match read_reply(input)? {
-            Some((Reply::Error(text), _)) if loses_step(text) => Err(NotMemcached),
-            found => Ok(found.map(|(_, end)| end)),
-        }
+        let error = if kind.is_none() { reader.first_word() } else { &[] };
+        let as_then = self.content.compare_reply(&x.request, &ReplyFacts { kind, size, error });
+        x.records += 1;
+        let outcome = if kind.is_none() && !as_then { self.fail(reader.first_line()) } else { Outcome::Ok };
+        Ok(Some((outcome, end)))
     }
 }

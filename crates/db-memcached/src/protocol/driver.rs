@@ -11,6 +11,7 @@ use super::ketama::Servers;
 use super::options::{Layout, MemcachedOptions, Protocol, Update};
 use super::own::{self, Own};
 use super::reply::{NotMemcached, Reply, read_reply};
+use super::traffic::{CommandGroup, ReplyReader, ReplyShape};
 use super::{meta, records, text};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::driver::NOWHERE;
@@ -34,6 +35,8 @@ pub struct Exchange {
     outcome: Outcome,
     verified: Option<Outcome>,
     pub(super) records: u32,
+    /// Of a recorded command: its group, and the number of its keys.
+    pub(super) recorded: (CommandGroup, u16),
     batched: bool,
     /// True if an update reads the record first.
     merges: bool,
@@ -123,7 +126,8 @@ impl MemcachedDriver {
         let mut driver =
             MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };
         let mut key = Vec::new();
-        if driver.place(&Request::default(), &mut key).server == NOWHERE {
+        // What was recorded has keys of its own.
+        if verbs != [Verb::Recorded] && driver.place(&Request::default(), &mut key).server == NOWHERE {
             return refused(RefusalCode::Unsupported, "", driver.error);
         }
         Ok(driver)
@@ -131,6 +135,10 @@ impl MemcachedDriver {
 
     /// Appends the key of a request to `keys` and looks for its server: [`NOWHERE`], and words, if it cannot be a key.
     fn place(&mut self, request: &Request, keys: &mut Vec<u8>) -> KeySpan {
+        if request.verb == Verb::Recorded {
+            // There is one server, or the replay is refused.
+            return KeySpan::default();
+        }
         let begin = keys.len();
         if request.verb == Verb::Command {
             self.put_own_key(request, keys);
@@ -363,8 +371,10 @@ impl Driver for MemcachedDriver {
     }
 
     fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
-        if x.request.verb == Verb::Command {
-            return self.put_own(&x.request, out);
+        match x.request.verb {
+            Verb::Command => return self.put_own(&x.request, out),
+            Verb::Recorded => return self.put_recorded(x, out),
+            _ => {}
         }
         let (request, place) = x.part(command);
         let key =
@@ -383,8 +393,13 @@ impl Driver for MemcachedDriver {
 
     #[inline]
     fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
-        if x.request.verb == Verb::Command {
-            return match self.take_own(x, input) {
+        let taken = match x.request.verb {
+            Verb::Command => Some(self.take_own(x, input)),
+            Verb::Recorded => Some(self.take_recorded(x, input)),
+            _ => None,
+        };
+        if let Some(taken) = taken {
+            return match taken {
                 Ok(None) => Decoded::Need,
                 Ok(Some((outcome, used))) => Decoded::Reply { used, then: Then::Finish(outcome) },
                 Err(NotMemcached) => Decoded::Broken,
@@ -401,18 +416,14 @@ impl Driver for MemcachedDriver {
     }
 
     fn skip(&mut self, input: &[u8]) -> Decoded {
-        if !self.own.is_empty() {
-            return match self.skip_own(input) {
-                Ok(None) => Decoded::Need,
-                Ok(Some(used)) => Decoded::Reply { used, then: Then::Wait },
-                Err(NotMemcached) => Decoded::Broken,
-            };
-        }
-        match read_reply(input) {
+        let (mut reader, mut used) = (ReplyReader::default(), 0);
+        match reader.read_reply(input, &mut used) {
             Ok(None) => Decoded::Need,
             // It is unknown by now whether its command carried a value.
-            Ok(Some((Reply::Error(text), _))) if loses_step(text) => Decoded::Broken,
-            Ok(Some((_, used))) => Decoded::Reply { used, then: Then::Wait },
+            Ok(Some(reply)) if reply.shape == ReplyShape::Error && loses_step(reader.first_line()) => {
+                Decoded::Broken
+            }
+            Ok(Some(_)) => Decoded::Reply { used, then: Then::Wait },
             Err(NotMemcached) => Decoded::Broken,
         }
     }

@@ -1,6 +1,7 @@
 //! A connection whatever its protocol: captures and the proxy have no code of their own for any of them.
 
 use super::ExchangeSink;
+use super::memcached::MemcachedExchange;
 use super::mongodb::{MongodbExchange, MongodbShared};
 use super::redis::RedisExchange;
 use crate::format::RecordingError;
@@ -12,18 +13,22 @@ use std::sync::{Arc, Mutex};
 pub enum PairedProtocol {
     /// Redis and its kin.
     Redis,
+    /// The text protocols of memcached.
+    Memcached,
     /// MongoDB, and what speaks its wire protocol.
     Mongodb,
 }
 
 impl PairedProtocol {
     /// All of them.
-    pub const ALL: [PairedProtocol; 2] = [PairedProtocol::Redis, PairedProtocol::Mongodb];
+    pub const ALL: [PairedProtocol; 3] =
+        [PairedProtocol::Redis, PairedProtocol::Memcached, PairedProtocol::Mongodb];
 
     /// Its recordings' protocol.
     pub fn recorded_protocol(self) -> RecordedProtocol {
         match self {
             PairedProtocol::Redis => RecordedProtocol::Redis,
+            PairedProtocol::Memcached => RecordedProtocol::Memcached,
             PairedProtocol::Mongodb => RecordedProtocol::Mongodb,
         }
     }
@@ -32,6 +37,7 @@ impl PairedProtocol {
     pub fn display_name(self) -> &'static str {
         match self {
             PairedProtocol::Redis => "Redis",
+            PairedProtocol::Memcached => "memcached",
             PairedProtocol::Mongodb => "MongoDB",
         }
     }
@@ -45,6 +51,7 @@ pub struct ExchangeSettings {
 
 enum CommonParts {
     Redis,
+    Memcached,
     Mongodb(Arc<Mutex<MongodbShared>>),
 }
 
@@ -53,6 +60,7 @@ impl ExchangeSettings {
     pub fn new(protocol: PairedProtocol, value_limit: usize) -> Self {
         let common = match protocol {
             PairedProtocol::Redis => CommonParts::Redis,
+            PairedProtocol::Memcached => CommonParts::Memcached,
             PairedProtocol::Mongodb => CommonParts::Mongodb(Arc::default()),
         };
         ExchangeSettings { value_limit, common }
@@ -63,6 +71,9 @@ impl ExchangeSettings {
         match &self.common {
             CommonParts::Redis => {
                 Exchange::Redis(Box::new(RedisExchange::new(connection, self.value_limit, is_begin)))
+            }
+            CommonParts::Memcached => {
+                Exchange::Memcached(Box::new(MemcachedExchange::new(connection, self.value_limit, is_begin)))
             }
             CommonParts::Mongodb(shared) => Exchange::Mongodb(Box::new(MongodbExchange::new(
                 connection,
@@ -78,6 +89,8 @@ impl ExchangeSettings {
 pub enum Exchange {
     /// Of Redis.
     Redis(Box<RedisExchange>),
+    /// Of memcached.
+    Memcached(Box<MemcachedExchange>),
     /// Of MongoDB.
     Mongodb(Box<MongodbExchange>),
 }
@@ -95,6 +108,7 @@ impl Exchange {
     ) -> Result<(), RecordingError> {
         match self {
             Exchange::Redis(one) => one.feed_request(at_ns, bytes, sink),
+            Exchange::Memcached(one) => one.feed_request(at_ns, bytes, sink),
             Exchange::Mongodb(one) => one.feed_request(at_ns, bytes, sink),
         }
     }
@@ -111,6 +125,7 @@ impl Exchange {
     ) -> Result<(), RecordingError> {
         match self {
             Exchange::Redis(one) => one.feed_reply(at_ns, bytes, sink),
+            Exchange::Memcached(one) => one.feed_reply(at_ns, bytes, sink),
             Exchange::Mongodb(one) => one.feed_reply(at_ns, bytes, sink),
         }
     }
@@ -119,6 +134,7 @@ impl Exchange {
     pub fn note_gap(&mut self, sink: &mut impl ExchangeSink) {
         match self {
             Exchange::Redis(one) => one.note_gap(sink),
+            Exchange::Memcached(one) => one.note_gap(sink),
             Exchange::Mongodb(one) => one.note_gap(sink),
         }
     }
@@ -130,6 +146,7 @@ impl Exchange {
     pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
         match self {
             Exchange::Redis(one) => one.finish(sink),
+            Exchange::Memcached(one) => one.finish(sink),
             Exchange::Mongodb(one) => one.finish(sink),
         }
     }

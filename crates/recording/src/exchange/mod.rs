@@ -1,11 +1,14 @@
 //! Requests and replies of a connection, paired: from the bytes of both directions to commands with their replies.
 //!
 //! Bytes come as a proxy or a capture sees them, cut anywhere. Nothing is held but the command that is being read (of MongoDB the
-//! message, either way): replies of Redis are skipped, and values above the limit are hashed as they pass.
+//! message, either way): replies of Redis and memcached are skipped, and values above the limit are hashed as they pass.
 
+mod after_gap;
 mod any_exchange;
 mod cursor_links;
 mod inline_command;
+pub mod memcached;
+mod memcached_commands;
 pub mod mongodb;
 mod mongodb_commands;
 mod mongodb_reader;
@@ -14,6 +17,7 @@ pub mod redis;
 mod redis_commands;
 mod redis_replies;
 
+pub use after_gap::{IDLE_NS, REST_NS};
 pub use any_exchange::{Exchange, ExchangeSettings, PairedProtocol};
 pub(crate) use cursor_links::{CursorLinks, CursorOpener};
 pub(crate) use inline_command::read_inline;
@@ -36,6 +40,8 @@ pub mod reason {
     pub const REFUSED_REPLICATION: &str = "commands of replicas and MONITOR that the server has refused";
     /// Published messages, invalidations and the like.
     pub const PUSHES: &str = "messages that no command has asked for";
+    /// Connections of memcached that show its log.
+    pub const WATCHERS: &str = "connections of watch";
     /// Errors that a server sends of its own.
     pub const UNASKED_ERRORS: &str = "errors that no command has asked for";
     /// What came of a connection of MongoDB between a gap and the next piece that begins as a message does.
@@ -108,6 +114,8 @@ impl<W: Write> ExchangeSink for OrderedEntries<W> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
+#[cfg(test)]
+mod memcached_tests;
 #[cfg(test)]
 mod mongodb_tests;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Replies come in the order of their commands. What comes beside them is told apart: messages of RESP 3 by their mark, those of
 //! RESP 2 because a connection that has subscribed gets arrays only as messages.
 
+use super::after_gap::{AfterGap, ProtocolLooks, Trial};
 use super::redis_commands::CommandReader;
 use super::redis_replies::{Frame, FrameRole, ReplyReader};
 use super::{ExchangeSink, reason};
@@ -11,21 +12,6 @@ use crate::format::RecordingError;
 use dyno_db_redis::protocol::resp;
 use dyno_types::command::ReplyKind;
 use std::collections::VecDeque;
-
-/// Time without a byte in either direction after which a connection counts as idle, nanoseconds.
-pub const IDLE_NS: u64 = 20_000_000;
-
-/// Times that one command and its reply have followed each other, after which nothing else can be under way.
-const ALTERNATIONS: u32 = 16;
-
-/// Replies that are held back after a gap at most.
-const TRIAL_REPLIES: usize = 10_000;
-
-/// Commands that were sent after all before them were answered, after which the count of what is under way is believed.
-const BALANCED: u32 = 256;
-
-/// Time without a byte after which nothing is under way, nanoseconds: then no count is needed.
-pub const REST_NS: u64 = 1_000_000_000;
 
 /// Commands of a connection that wait for replies at most.
 const PENDING: usize = 1 << 20;
@@ -48,16 +34,6 @@ pub struct RedisExchange {
     skips_next: bool,
     in_transaction: bool,
     counts: ExchangeCounts,
-}
-
-/// Replies that belong to their commands only if nothing was under way when the connection was read again.
-#[derive(Default)]
-struct Trial {
-    replies: Vec<(u64, RecordedReply)>,
-    /// When the last one came.
-    seen_ns: u64,
-    /// Commands that were sent when all before them were answered.
-    balanced: u32,
 }
 
 /// A command that waits for its reply.
@@ -92,31 +68,13 @@ enum ExchangeState {
     /// Both directions are understood.
     Paired,
     /// Bytes are missing: nothing is read before the connection is idle.
-    Lost(AfterGap),
+    Lost {
+        gap: AfterGap,
+        /// Messages of RESP 2 were among what came.
+        is_subscribed: bool,
+    },
     /// A replica's, or one of MONITOR: it is of no interest.
     LeftOut,
-}
-
-/// What was seen since bytes were missing.
-#[derive(Default)]
-struct AfterGap {
-    seen_ns: u64,
-    turn: Turn,
-    /// Exchanges of one command and one reply, without anything else.
-    alternations: u32,
-    /// Messages of RESP 2 were among what came.
-    is_subscribed: bool,
-}
-
-/// Who has sent last.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Turn {
-    #[default]
-    Unknown,
-    /// The client; true if it was one whole command.
-    Client(bool),
-    /// The server; true if the last bytes were an end of line.
-    Server { ends: bool },
 }
 
 #[derive(Default)]
@@ -133,7 +91,10 @@ impl RedisExchange {
     /// A connection with this number. `is_begin`: what comes first are its first bytes; else it is read from its first idle
     /// moment on. Values longer than `value_limit` are not kept.
     pub fn new(connection: u32, value_limit: usize, is_begin: bool) -> Self {
-        let state = if is_begin { ExchangeState::Paired } else { ExchangeState::Lost(AfterGap::default()) };
+        let state = match is_begin {
+            true => ExchangeState::Paired,
+            false => ExchangeState::Lost { gap: AfterGap::new(&LOOKS), is_subscribed: false },
+        };
         RedisExchange {
             connection,
             commands: CommandReader::new(value_limit),
@@ -163,13 +124,13 @@ impl RedisExchange {
         match &mut self.state {
             ExchangeState::Paired => {}
             ExchangeState::LeftOut => return Ok(()),
-            ExchangeState::Lost(gap) => {
+            ExchangeState::Lost { gap, is_subscribed } => {
                 if !gap.is_idle(at_ns, bytes) {
                     gap.see_request(at_ns, bytes);
                     self.counts.lost_bytes += bytes.len() as u64;
                     return Ok(());
                 }
-                let (is_subscribed, is_certain) = (gap.is_subscribed, gap.has_rested(at_ns));
+                let (is_subscribed, is_certain) = (*is_subscribed, gap.has_rested(at_ns));
                 self.resume(is_subscribed, is_certain);
             }
         }
@@ -200,8 +161,9 @@ impl RedisExchange {
         match &mut self.state {
             ExchangeState::Paired => {}
             ExchangeState::LeftOut => return Ok(()),
-            ExchangeState::Lost(gap) => {
+            ExchangeState::Lost { gap, is_subscribed } => {
                 gap.see_reply(at_ns, bytes);
+                *is_subscribed |= begins_message(bytes);
                 self.counts.lost_bytes += bytes.len() as u64;
                 return Ok(());
             }
@@ -223,8 +185,9 @@ impl RedisExchange {
                 }
             }
         }
-        if let ExchangeState::Lost(gap) = &mut self.state {
+        if let ExchangeState::Lost { gap, is_subscribed } = &mut self.state {
             gap.see_reply(at_ns, bytes);
+            *is_subscribed |= begins_message(bytes);
         }
         Ok(())
     }
@@ -275,13 +238,13 @@ impl RedisExchange {
 
     /// What was paired since the last gap belongs together: hands it over.
     fn end_trial(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        let replies = self.trial.take().map(|trial| trial.replies).unwrap_or_default();
+        let replies = self.trial.take().map(Trial::into_replies).unwrap_or_default();
         replies.into_iter().try_for_each(|(ticket, reply)| sink.push_reply(ticket, reply))
     }
 
     /// Gives up what waits for a reply, and replies that may belong to other commands.
     fn give_up_all(&mut self, sink: &mut impl ExchangeSink) {
-        let doubtful = self.trial.take().map(|trial| trial.replies).unwrap_or_default();
+        let doubtful = self.trial.take().map(Trial::into_replies).unwrap_or_default();
         doubtful.into_iter().for_each(|(ticket, _)| sink.give_up(ticket));
         self.pending.drain(..).filter_map(|waits| waits.ticket).for_each(|ticket| sink.give_up(ticket));
     }
@@ -297,7 +260,7 @@ impl RedisExchange {
         self.give_up_all(sink);
         self.counts.gaps += u64::from(matches!(self.state, ExchangeState::Paired));
         self.state =
-            ExchangeState::Lost(AfterGap { is_subscribed: self.subscribed != (0, 0), ..AfterGap::default() });
+            ExchangeState::Lost { gap: AfterGap::new(&LOOKS), is_subscribed: self.subscribed != (0, 0) };
     }
 
     fn take_command(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
@@ -354,14 +317,10 @@ impl RedisExchange {
     /// other replies can be under way.
     fn weigh_trial(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
         let Some(trial) = &mut self.trial else { return Ok(()) };
-        if !self.pending.is_empty() || trial.replies.is_empty() {
-            return Ok(());
+        match self.pending.is_empty() && trial.is_over(at_ns) {
+            true => self.end_trial(sink),
+            false => Ok(()),
         }
-        trial.balanced += 1;
-        if trial.balanced >= BALANCED || at_ns.saturating_sub(trial.seen_ns) >= IDLE_NS {
-            return self.end_trial(sink);
-        }
-        Ok(())
     }
 
     fn reset_connection(&mut self) {
@@ -448,56 +407,25 @@ impl RedisExchange {
             after_ns: Some(at_ns.saturating_sub(waits.at_ns)),
         };
         let Some(trial) = &mut self.trial else { return sink.push_reply(ticket, reply) };
-        trial.replies.push((ticket, reply));
-        trial.seen_ns = at_ns;
-        if trial.replies.len() > TRIAL_REPLIES {
-            // It never rests: nothing shows what was under way.
+        if !trial.hold_reply(at_ns, ticket, reply) {
             self.lose_track(sink);
         }
         Ok(())
     }
 }
 
-impl AfterGap {
-    /// Returns whether a client that sends `bytes` now begins with a command after everything before it was answered.
-    fn is_idle(&self, now_ns: u64, bytes: &[u8]) -> bool {
-        let is_answered = matches!(self.turn, Turn::Server { ends: true });
-        let is_quiet = now_ns.saturating_sub(self.seen_ns) >= IDLE_NS || self.alternations >= ALTERNATIONS;
-        is_answered && is_quiet && is_command_head(bytes)
-    }
+/// How RESP looks.
+static LOOKS: ProtocolLooks = ProtocolLooks {
+    is_command_head,
+    is_one_command: |bytes| is_command_head(bytes) && resp::skip_reply(bytes, 0) == Ok(Some(bytes.len())),
+    begins_reply: |bytes| bytes.first().is_some_and(|mark| b"+-:$*_,#(!=%~>|".contains(mark)),
+};
 
-    /// Returns whether it was quiet for so long that nothing was under way.
-    fn has_rested(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.seen_ns) >= REST_NS
-    }
-
-    fn see_request(&mut self, at_ns: u64, bytes: &[u8]) {
-        let follows = match self.turn {
-            Turn::Server { ends } => ends,
-            // The first one of all.
-            Turn::Unknown => true,
-            Turn::Client(_) => false,
-        };
-        let is_one = follows && is_command_head(bytes) && resp::skip_reply(bytes, 0) == Ok(Some(bytes.len()));
-        if !is_one {
-            self.alternations = 0;
-        }
-        (self.turn, self.seen_ns) = (Turn::Client(is_one), at_ns);
-    }
-
-    fn see_reply(&mut self, at_ns: u64, bytes: &[u8]) {
-        let ends = bytes.ends_with(b"\r\n");
-        if let Turn::Client(is_one) = self.turn {
-            let begins = bytes.first().is_some_and(|mark| b"+-:$*_,#(!=%~>|".contains(mark));
-            self.alternations = if is_one && begins { self.alternations + 1 } else { 0 };
-        }
-        self.turn = Turn::Server { ends };
-        self.is_subscribed |=
-            [&b"*3\r\n$7\r\nmessage\r\n"[..], b"*4\r\n$8\r\npmessage\r\n", b"*3\r\n$8\r\nsmessage\r\n"]
-                .iter()
-                .any(|head| bytes.starts_with(head));
-        self.seen_ns = at_ns;
-    }
+/// Returns whether bytes of a server's are a message of RESP 2: its client has subscribed.
+fn begins_message(bytes: &[u8]) -> bool {
+    [&b"*3\r\n$7\r\nmessage\r\n"[..], b"*4\r\n$8\r\npmessage\r\n", b"*3\r\n$8\r\nsmessage\r\n"]
+        .iter()
+        .any(|head| bytes.starts_with(head))
 }
 
 /// Returns whether bytes begin as a command of RESP does: `*3`, then `$`.

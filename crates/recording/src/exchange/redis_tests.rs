@@ -1,4 +1,5 @@
-use super::redis::{IDLE_NS, REST_NS, RedisExchange, is_command_head};
+use super::after_gap::{IDLE_NS, REST_NS};
+use super::redis::{RedisExchange, is_command_head};
 use super::{ExchangeSink, reason};
 use crate::entry::{Entry, LongValue, RecordedKind, RecordedReply};
 use crate::format::RecordingError;
@@ -88,7 +89,7 @@ fn resp(command: &str) -> Vec<u8> {
     bytes
 }
 
-fn show(entry: &Entry) -> String {
+pub(super) fn show(entry: &Entry) -> String {
     let words: Vec<_> = entry.arguments.words().map(String::from_utf8_lossy).collect();
     let reply = match &entry.reply {
         None => "none".to_owned(),

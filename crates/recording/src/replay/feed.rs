@@ -3,6 +3,7 @@
 use super::against::{AgainstReplies, ReplaySide};
 use super::compare::DivergenceCounts;
 use super::expiry::{has_absolute_times, move_expiry, scale_expiry};
+use super::memcached::memcached_rules;
 use super::mongodb::cursors::LiveCursors;
 use super::mongodb::{CommandReader, LeftOut};
 use super::options::{ReplayOptions, ReplayPace};
@@ -260,7 +261,8 @@ impl Feed {
     fn try_read(&self) -> Result<(), RecordingError> {
         let mut reader = RecordingReader::open_file(&self.path)?;
         let metrics = self.survey.metrics();
-        let number_of = |name: &str| metrics.iter().position(|one| one == name);
+        let numbers: HashMap<&str, usize> = metrics.iter().map(String::as_str).zip(0..).collect();
+        let number_of = |name: &str| numbers.get(name).copied();
         let other = number_of(OTHER).unwrap_or(0) as u16;
         let mut chooser = Chooser::new(&self.options, self.protocol);
         let mut placer = self.options.cluster.as_deref().map(Placer::new);
@@ -354,6 +356,23 @@ impl Feed {
                 if is_read && entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
                     unanswered.insert(commands - 1, metric);
                 }
+                if !self.await_load() {
+                    return Ok(());
+                }
+                continue;
+            }
+            if self.protocol == RecordedProtocol::Memcached {
+                let metric = number_of(&metric_name(&entry)).map_or(other, |number| number as u16);
+                if entry.reply.is_none() && self.has_replies && unanswered.len() < UNANSWERED {
+                    unanswered.insert(commands - 1, metric);
+                }
+                let is_comparable = memcached_rules::is_comparable(&entry.arguments);
+                let traits = NameTraits { is_comparable, ..NameTraits::added(metric, Effect::None) };
+                let by_ns = self.moved_by(&entry, recorded_ns, begun_ns);
+                let pause = pauses.note_sent(&entry).filter(|_| self.options.pace == ReplayPace::Think);
+                let number = is_comparable.then_some(commands - 1);
+                let command = PlayedCommand::of_memcached(&entry, by_ns, traits);
+                self.push(user, PlayedCommand { pause, number, ..command });
                 if !self.await_load() {
                     return Ok(());
                 }
@@ -462,12 +481,17 @@ impl Feed {
     /// A command with an absolute expiry that is as far from now as it was from then; `None` where it has none, or it is not
     /// known when then was. The replay began at `begun_ns`, nanoseconds since 1970.
     fn moved_expiry(&self, entry: &Entry, recorded_ns: u64, begun_ns: i128) -> Option<Arguments> {
+        move_expiry(&entry.arguments, self.moved_by(entry, recorded_ns, begun_ns)?)
+    }
+
+    /// From when a command was sent then to when it is due now, nanoseconds; `None` where it is not known when then was.
+    fn moved_by(&self, entry: &Entry, recorded_ns: u64, begun_ns: i128) -> Option<i128> {
         let then_ns = i128::from(self.begins_ns?) + i128::from(recorded_ns);
         let now_ns = match self.options.due_ns(entry.at_ns) {
             Some(due_ns) => begun_ns + i128::from(due_ns),
             None => since_1970_ns(),
         };
-        move_expiry(&entry.arguments, now_ns - then_ns)
+        Some(now_ns - then_ns)
     }
 
     /// Waits until the load has come nearer; false if the reader is to end.

@@ -7,14 +7,15 @@
 //! ```
 //!
 //! The file is read twice: `survey` looks at all of it before the run, `feed` keeps as much ahead of the load as memory allows.
-//! `selection` says what is sent at all, by the rules of the recording's protocol (`redis_rules`, `mongodb`), `data_set` what a
-//! data set holds.
+//! `selection` says what is sent at all, by the rules of the recording's protocol (`redis_rules`, `memcached`, `mongodb`),
+//! `data_set` what a data set holds.
 
 mod against;
 mod compare;
 mod data_set;
 mod expiry;
 mod feed;
+mod memcached;
 mod mongodb;
 mod options;
 mod played_command;

@@ -1,5 +1,6 @@
 //! A command on its way from the file to a user: what is sent of it, where, and when it is due.
 
+use super::memcached;
 use super::mongodb::{Document, ReadCommand, command_words};
 use super::redis_rules::sets_state;
 use super::slots::{Placement, take_part};
@@ -78,29 +79,56 @@ impl NameTraits {
 pub(super) struct CommandText {
     /// As it goes over the wire; empty where a value must be made first.
     pub bytes: Box<[u8]>,
-    pub made: Option<Box<Arguments>>,
+    pub made: Option<Box<MadeText>>,
 }
+
+/// A command with a value that is made when it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct MadeText {
+    arguments: Arguments,
+    put: PutCommand,
+}
+
+/// Appends a command as it goes over the wire.
+type PutCommand = fn(&Arguments, &mut Vec<u8>);
 
 impl CommandText {
     fn of_arguments(arguments: &Arguments) -> Self {
+        CommandText::of_words(arguments, put_command)
+    }
+
+    fn of_words(arguments: &Arguments, put: PutCommand) -> Self {
         let is_kept = (0..arguments.count()).all(|number| arguments.long_value(number).is_none());
         if !is_kept {
-            return CommandText { bytes: Box::default(), made: Some(Box::new(arguments.clone())) };
+            let made = Some(Box::new(MadeText { arguments: arguments.clone(), put }));
+            return CommandText { bytes: Box::default(), made };
         }
         let mut bytes = Vec::new();
-        put_command(arguments, &mut bytes);
+        put(arguments, &mut bytes);
         CommandText { bytes: bytes.into_boxed_slice(), made: None }
+    }
+
+    /// Its first words.
+    fn first_words(&self, count: usize) -> Vec<&[u8]> {
+        match &self.made {
+            Some(made) => made.arguments.words().take(count).collect(),
+            None if self.bytes.starts_with(b"*") => bulk_strings(&self.bytes).take(count).collect(),
+            None => {
+                let line = self.bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
+                line.split(|byte| *byte == b' ').take(count).collect()
+            }
+        }
     }
 
     fn put_wire(&self, out: &mut Vec<u8>) {
         match &self.made {
             None => out.extend_from_slice(&self.bytes),
-            Some(arguments) => put_command(arguments, out),
+            Some(made) => (made.put)(&made.arguments, out),
         }
     }
 
     fn memory(&self) -> u64 {
-        let made = self.made.as_ref().map_or(0, |made| made.words().map(|word| word.len() as u64).sum());
+        let made = self.made.as_ref().map_or(0, |made| made.arguments.kept_bytes() as u64);
         self.bytes.len() as u64 + made
     }
 }
@@ -158,14 +186,24 @@ impl PlayedCommand {
         let text =
             if parts.is_empty() { CommandText::of_arguments(arguments) } else { CommandText::default() };
         PlayedCommand {
+            text,
+            parts: parts.into_boxed_slice(),
+            place: if let Placement::Sent(place) = placement { *place } else { RecordedPlace::AnyNode },
+            ..PlayedCommand::of_traits(entry, traits)
+        }
+    }
+
+    /// When a command is sent and what is known of it, without its text.
+    fn of_traits(entry: &Entry, traits: NameTraits) -> Self {
+        PlayedCommand {
             at_ns: entry.at_ns,
             metric: traits.metric,
             waits: !entry.overlaps,
             restores: false,
             effect: traits.effect,
-            text,
-            parts: parts.into_boxed_slice(),
-            place: if let Placement::Sent(place) = placement { *place } else { RecordedPlace::AnyNode },
+            text: CommandText::default(),
+            parts: Box::default(),
+            place: RecordedPlace::AnyNode,
             step: None,
             wait_ms: 0,
             pause: None,
@@ -176,24 +214,21 @@ impl PlayedCommand {
         }
     }
 
+    /// A command of memcached; points in time move by `by_ns`, where that is known.
+    pub fn of_memcached(entry: &Entry, by_ns: Option<i128>, traits: NameTraits) -> Self {
+        let text = CommandText::of_words(&memcached::sent_command(entry, by_ns), memcached::put_command);
+        PlayedCommand { text, ..PlayedCommand::of_traits(entry, traits) }
+    }
+
     /// A command of MongoDB.
     pub fn of_document(entry: &Entry, read: ReadCommand, metric: u16) -> Self {
+        let traits =
+            NameTraits { is_comparable: read.is_comparable, ..NameTraits::added(metric, Effect::None) };
         PlayedCommand {
-            at_ns: entry.at_ns,
-            metric,
             waits: read.waits,
-            restores: false,
-            effect: Effect::None,
             text: CommandText { bytes: read.bytes.into_boxed_slice(), made: None },
-            parts: Box::default(),
-            place: RecordedPlace::AnyNode,
-            step: None,
-            wait_ms: 0,
-            pause: None,
-            number: None,
             document: Some(Box::new(read.document)),
-            then: entry.reply.as_ref().filter(|_| read.is_comparable).cloned().map(Box::new),
-            after_ns: entry.reply.as_ref().and_then(|reply| reply.after_ns),
+            ..PlayedCommand::of_traits(entry, traits)
         }
     }
 
@@ -219,11 +254,7 @@ impl PlayedCommand {
             return shown(&command_words(&self.text.bytes));
         }
         let text = self.parts.first().map_or(&self.text, |part| &part.text);
-        let words: Vec<&[u8]> = match &text.made {
-            None => bulk_strings(&text.bytes).take(2).collect(),
-            Some(arguments) => arguments.words().take(2).collect(),
-        };
-        shown(&String::from_utf8_lossy(&words.join(&b' ')))
+        shown(&String::from_utf8_lossy(&text.first_words(2).join(&b' ')))
     }
 
     pub fn memory(&self) -> u64 {

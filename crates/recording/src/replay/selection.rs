@@ -1,5 +1,6 @@
 //! Which commands of a recording are sent.
 
+use super::memcached::memcached_rules;
 use super::mongodb::mongodb_rules;
 use super::options::ReplayOptions;
 use super::{redis_rules, slots};
@@ -36,6 +37,7 @@ impl<'a> Chooser<'a> {
         match self.protocol {
             // What a command does stands in its body.
             RecordedProtocol::Mongodb => return mongodb_rules::reason_against(self.options, arguments),
+            RecordedProtocol::Memcached => return memcached_rules::reason_against(self.options, arguments),
             _ if arguments.is_empty() => return redis_rules::reason_against(self.options, arguments),
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! A look at the whole recording before it is replayed: users, names and times.
 
 use super::expiry::has_relative_time;
+use super::memcached::memcached_rules::only_reads;
 use super::mongodb::mongodb_rules;
 use super::options::ReplayOptions;
 use super::redis_rules::{is_end, listens, may_wait, sets_state, waits_for_data};
@@ -277,6 +278,10 @@ pub fn survey_file(
         }
         if header.protocol == RecordedProtocol::Mongodb {
             found.note_document(&entry);
+        } else if header.protocol == RecordedProtocol::Memcached {
+            if !only_reads(&entry.arguments) {
+                *found.writes.entry(entry.arguments.command_name()).or_default() += 1;
+            }
         } else if entry.arguments.is_named("MULTI") {
             open.insert(entry.connection);
             *found.steps.entry("MULTI".into()).or_default() += 1;

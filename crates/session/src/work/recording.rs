@@ -248,17 +248,15 @@ impl RecordedWork {
                 format!("{key}: there is no speed by which times to live could be divided: say --speed N");
             return Err(Refused::new(RefusalCode::Conflict, key, message));
         }
+        if source.scale_ttl && header.protocol != RecordedProtocol::Redis {
+            let key = (wording.source)("workload.recording.scale_ttl").to_string();
+            let protocol = header.protocol.protocol_name();
+            let message = format!("{key}: only Redis' times to live are divided, not those of {protocol}");
+            return Err(Refused::new(RefusalCode::Unsupported, key, message));
+        }
         if header.is_without(Lack::Times) && options.schedule.is_none() {
             // All commands would be due at once.
             options.speed = None;
-        }
-        if header.protocol == RecordedProtocol::Memcached {
-            let message = format!(
-                "{key}: {}: recordings of {} cannot be replayed yet",
-                source.file,
-                header.protocol.protocol_name()
-            );
-            return Err(Refused::new(RefusalCode::Unsupported, key, message));
         }
         let path = Path::new(&source.file);
         let name = path.file_stem().map_or("recording".into(), |stem| stem.to_string_lossy().into_owned());
@@ -385,10 +383,7 @@ impl RecordedWork {
         if held.is_empty() {
             return Ok(());
         }
-        let mut writing: Vec<(&String, &u64)> = survey.writes.iter().collect();
-        writing.sort_by_key(|(name, count)| (Reverse(**count), *name));
-        let writing: Vec<String> =
-            writing.iter().map(|(name, count)| format!("{} {name}", Thousands(**count))).collect();
+        let writing = self.shown_writes();
         let more = held.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let shown = held[..held.len().min(NAMED)].join(", ");
@@ -397,7 +392,24 @@ impl RecordedWork {
         self.refuse_writes(opened, &held, &names.join(","), &writing)
     }
 
-    /// Refuses to write, unless the server and its databases are named; `held`: the words for what it holds.
+    /// The same for a server of items without databases.
+    fn refuse_writes_to_items(&self, opened: &dyn OpenTarget) -> Result<(), RunError> {
+        let Some(target) = opened.command_target().filter(|_| !self.survey.writes.is_empty()) else {
+            return Ok(());
+        };
+        let Some(items) = target.count_keys()?.filter(|items| *items > 0) else { return Ok(()) };
+        let held = format!("{} holds {} items", opened.redacted(), Thousands(items));
+        self.refuse_writes(opened, &held, "", &self.shown_writes())
+    }
+
+    /// The commands that write, the most frequent first.
+    fn shown_writes(&self) -> Vec<String> {
+        let mut writing: Vec<(&String, &u64)> = self.survey.writes.iter().collect();
+        writing.sort_by_key(|(name, count)| (Reverse(**count), *name));
+        writing.iter().map(|(name, count)| format!("{} {name}", Thousands(**count))).collect()
+    }
+
+    /// Refuses to write, unless the server and its databases, where it has any, are named; `held`: the words for what it holds.
     fn refuse_writes(
         &self,
         opened: &dyn OpenTarget,
@@ -405,7 +417,8 @@ impl RecordedWork {
         databases: &str,
         writing: &[String],
     ) -> Result<(), RunError> {
-        let server = opened.nodes().first().map_or(String::new(), |node| format!("{node}/{databases}"));
+        let node = opened.nodes().first().map_or(String::new(), ToString::to_string);
+        let server = if databases.is_empty() { node } else { format!("{node}/{databases}") };
         let named = self.source.yes_write.as_deref().unwrap_or_default();
         if named.split_whitespace().any(|named| named == server) {
             return Ok(());
@@ -414,8 +427,8 @@ impl RecordedWork {
         let more = if more > 0 { format!(" and {more} other commands") } else { String::new() };
         let shown = writing[..writing.len().min(NAMED)].join(", ");
         let message = format!(
-            "{held}, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it to these databases all \
-             the same, `--only reads` leaves such commands out"
+            "{held}, and the recording may write to them ({shown}{more}): `--yes-write {server}` sends it there all the same, \
+             `--only reads` leaves such commands out"
         );
         Err(Refused::new(RefusalCode::OtherData, "workload.recording.yes_write", message).into())
     }
@@ -502,11 +515,16 @@ impl Work for RecordedWork {
         let replay_number = RandomState::new().hash_one(0);
         let mut ready = Prepared { database, replay_number, ..Prepared::default() };
         ready.notes = opened.check_replay(self.survey.numbered)?;
-        if self.header.protocol == RecordedProtocol::Mongodb {
-            self.adopt(&ready)?;
-            self.refuse_writes_to_documents(opened)?;
-        } else {
-            self.prepare_keys(opened, &mut ready)?;
+        match self.header.protocol {
+            RecordedProtocol::Mongodb => {
+                self.adopt(&ready)?;
+                self.refuse_writes_to_documents(opened)?;
+            }
+            RecordedProtocol::Memcached => {
+                self.adopt(&ready)?;
+                self.refuse_writes_to_items(opened)?;
+            }
+            RecordedProtocol::Redis => self.prepare_keys(opened, &mut ready)?,
         }
         if let Some(uri) = self.source.against.clone() {
             self.open_against(&uri, &mut ready)?;

@@ -223,7 +223,14 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
             "docs/reading-results.md",
             vec![here(SEEDED).more("--out one").load().prepares(), here("report one -v")],
         ),
-        ("docs/recording.md", recordings::recording().into_iter().chain(recordings::recording_mongodb()).collect()),
+        (
+            "docs/recording.md",
+            recordings::recording()
+                .into_iter()
+                .chain(recordings::recording_memcached())
+                .chain(recordings::recording_mongodb())
+                .collect(),
+        ),
         ("docs/redis.md", redis()),
         ("docs/report.md", report()),
         ("docs/sysbench-mongodb.md", sysbench()),

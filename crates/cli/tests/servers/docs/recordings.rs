@@ -28,6 +28,21 @@ pub(super) fn recording() -> Vec<Row> {
     ]
 }
 
+pub(super) fn recording_memcached() -> Vec<Row> {
+    let file = "record_memcached.rs";
+    let (capture, proxy) =
+        ("a_capture_of_memcached_records_what_it_counts", "a_proxy_before_memcached_records_what_it_counts");
+    vec![
+        there("record memcached.pcap --point server -o memcached.dyno", file, capture),
+        there(
+            "record --listen 127.0.0.1:11212 --to memcached://127.0.0.1:11211 -o memcached.dyno",
+            file,
+            proxy,
+        ),
+        there("replay memcached.dyno memcached://127.0.0.1:11211", file, proxy),
+    ]
+}
+
 pub(super) fn recording_mongodb() -> Vec<Row> {
     let file = "record_mongodb.rs";
     let tools = "records_of_tools.rs";

@@ -167,15 +167,16 @@ fn choose_ports(survey: &PortSurvey) -> Result<Option<(Vec<u16>, PairedProtocol)
 
 /// The protocol of ports that were named.
 fn choose_protocol(survey: &PortSurvey, ports: &[u16]) -> Result<(Vec<u16>, PairedProtocol), SourceError> {
-    let votes = |protocol| survey.votes_of(protocol, ports);
-    let (redis, mongodb) = (votes(PairedProtocol::Redis), votes(PairedProtocol::Mongodb));
-    if redis.min(mongodb) * 20 >= redis.max(mongodb).max(VOTES) {
-        let message =
-            "the ports of --port carry commands of Redis and of MongoDB: name those of one protocol";
-        return Err(SourceError::Unreadable(message.into()));
+    let mut found = PairedProtocol::ALL.map(|protocol| (survey.votes_of(protocol, ports), protocol));
+    // The first of those with as many: commands of Redis that are lines are seen only where they are read.
+    found.sort_by_key(|(votes, _)| std::cmp::Reverse(*votes));
+    let [(most, protocol), (second, other), _] = found;
+    if second * 20 >= most.max(VOTES) {
+        let (one, other) = (protocol.display_name(), other.display_name());
+        return Err(SourceError::Unreadable(format!(
+            "the ports of --port carry commands of {one} and of {other}: name those of one protocol"
+        )));
     }
-    // Commands of Redis that are lines are seen only where they are read.
-    let protocol = if mongodb > redis { PairedProtocol::Mongodb } else { PairedProtocol::Redis };
     Ok((ports.to_vec(), protocol))
 }
 
@@ -193,9 +194,12 @@ fn explain_nothing(survey: &PortSurvey, ports: &[u16], cut: u64) -> SourceError 
     }
     let named: Vec<String> = ports.iter().map(u16::to_string).collect();
     let what = if named.is_empty() {
-        "no commands of Redis or MongoDB are in it".to_owned()
+        "no commands of Redis, memcached or MongoDB are in it".to_owned()
     } else {
-        format!("port {} carries no commands of Redis or MongoDB that can be read", named.join(", "))
+        format!(
+            "port {} carries no commands of Redis, memcached or MongoDB that can be read",
+            named.join(", ")
+        )
     };
     let cut = if cut > 0 { format!("; {cut} {}", reason::CUT) } else { String::new() };
     SourceError::Unreadable(format!("{what}; {}{cut}", survey.describe()))

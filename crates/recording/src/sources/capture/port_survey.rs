@@ -4,6 +4,7 @@ use super::segment::Segment;
 use crate::exchange::PairedProtocol;
 use crate::exchange::mongodb::is_request_head;
 use crate::exchange::redis::is_command_head;
+use dyno_db_memcached::protocol::traffic;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Ports that a message names.
@@ -15,7 +16,10 @@ pub(super) enum PortContent {
     Paired(PairedProtocol),
     Tls,
     Http,
-    Memcached,
+    /// What memcached answers.
+    MemcachedReply,
+    /// What is not read.
+    MemcachedBinary,
     Other,
 }
 
@@ -25,7 +29,8 @@ impl PortContent {
             PortContent::Paired(protocol) => protocol.display_name(),
             PortContent::Tls => "TLS",
             PortContent::Http => "HTTP",
-            PortContent::Memcached => "memcached",
+            PortContent::MemcachedReply => "memcached",
+            PortContent::MemcachedBinary => "memcached's binary protocol",
             PortContent::Other => "something else",
         }
     }
@@ -55,9 +60,12 @@ fn content_of(bytes: &[u8]) -> PortContent {
         _ if is_client_hello(bytes) => PortContent::Tls,
         [0x14..=0x17, 3, 0..=4, ..] => PortContent::Tls,
         _ if begins(&[b"GET /", b"POST /", b"PUT /", b"HEAD /", b"HTTP/1."]) => PortContent::Http,
-        _ if begins(&[b"get ", b"gets ", b"set ", b"mg ", b"ms ", b"VALUE ", b"STORED\r\n", b"END\r\n"]) => {
-            PortContent::Memcached
+        _ if traffic::is_command_head(bytes) => PortContent::Paired(PairedProtocol::Memcached),
+        _ if begins(&[b"VALUE ", b"STORED\r\n", b"END\r\n", b"HD\r\n", b"EN\r\n", b"VA "]) => {
+            PortContent::MemcachedReply
         }
+        // Magic, a known operation, no data type.
+        [0x80 | 0x81, 0..=0x24, _, _, _, 0, ..] if bytes.len() >= 24 => PortContent::MemcachedBinary,
         _ if is_request_head(bytes) => PortContent::Paired(PairedProtocol::Mongodb),
         _ => PortContent::Other,
     }
@@ -83,8 +91,8 @@ impl PortSurvey {
         }
         let content = content_of(segment.payload);
         if let PortContent::Paired(protocol) = content {
-            // A head of MongoDB's is looked at closely.
-            let is_sure = protocol == PairedProtocol::Mongodb || has_name(segment.payload);
+            // A head of MongoDB's is looked at closely, and one of memcached's is a name.
+            let is_sure = protocol != PairedProtocol::Redis || has_name(segment.payload);
             *self.commands.entry((protocol, from, to)).or_default() += if is_sure { 3 } else { 1 };
         }
         let server = match (self.listening.contains(&from), self.listening.contains(&to)) {
