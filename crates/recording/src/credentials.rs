@@ -95,7 +95,7 @@ fn of_redis(arguments: &Arguments) -> Credentials {
 
 /// Looks for credentials in a command of MongoDB: its name, its database and its body.
 fn of_mongodb(arguments: &Arguments) -> Credentials {
-    let is_one_of = |names: &[&str]| names.iter().any(|name| arguments.is_named(name));
+    let is_one_of = |names: &[&str]| arguments.is_one_of(names);
     // Code that runs on the server may make users.
     if is_one_of(&SECRET_COMMANDS) || is_one_of(&["eval", "$eval"]) {
         return Credentials::LeftOut;

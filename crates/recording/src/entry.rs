@@ -185,6 +185,18 @@ impl Arguments {
         !self.is_empty() && self.word(0).eq_ignore_ascii_case(name.as_bytes())
     }
 
+    /// Returns whether the command has one of these names; a name of two words is that of a subcommand.
+    pub fn is_one_of(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| match name.split_once(' ') {
+            Some((name, subcommand)) => {
+                self.is_named(name)
+                    && self.count() > 1
+                    && self.word(1).eq_ignore_ascii_case(subcommand.as_bytes())
+            }
+            None => self.is_named(name),
+        })
+    }
+
     /// Length of all words, bytes.
     pub fn length(&self) -> u64 {
         self.bytes.len() as u64 + self.long.iter().map(|(_, value)| value.length).sum::<u64>()

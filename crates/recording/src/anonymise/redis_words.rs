@@ -231,7 +231,7 @@ const PERMUTED: usize = 128;
 
 /// Returns why a command is left out: what it says would say too much, or nothing any more.
 pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Option<&'static str> {
-    let is = |names: &[&str]| names.iter().any(|name| arguments.is_named(name));
+    let is = |names: &[&str]| arguments.is_one_of(names);
     if is(&CHECKED) {
         return Some("values with a checksum and vectors, which anonymising leaves out");
     }
@@ -285,7 +285,7 @@ fn is_bits(text: &str) -> bool {
 
 /// Returns whether word `number` of a command names nothing: a figure, or an option where one may stand.
 fn stays(arguments: &Arguments, number: usize, word: &[u8]) -> bool {
-    let is = |names: &[&str]| names.iter().any(|name| arguments.is_named(name));
+    let is = |names: &[&str]| arguments.is_one_of(names);
     let begins = |begin: &[u8]| {
         arguments.word(0).get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin))
     };
@@ -305,9 +305,7 @@ fn stays(arguments: &Arguments, number: usize, word: &[u8]) -> bool {
 /// Returns whether `--keep-scripts` keeps a command as it is.
 fn is_kept_whole(arguments: &Arguments) -> bool {
     reason_against(arguments, false).is_some()
-        && !["EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"]
-            .iter()
-            .any(|name| arguments.is_named(name))
+        && !arguments.is_one_of(&["EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"])
 }
 
 /// The words that stand for those of a command.
@@ -319,8 +317,8 @@ pub(super) fn change_words(
     if keep_scripts && is_kept_whole(arguments) {
         return arguments.clone();
     }
-    let named = 1 + usize::from(CONTAINERS.iter().any(|name| arguments.is_named(name)));
-    let is_code = CODE.iter().any(|name| arguments.is_named(name));
+    let named = 1 + usize::from(arguments.is_one_of(&CONTAINERS));
+    let is_code = arguments.is_one_of(&CODE);
     let mut out = Arguments::default();
     for (number, word) in arguments.words().enumerate() {
         let before = number.checked_sub(1).map_or(&b""[..], |before| arguments.word(before));

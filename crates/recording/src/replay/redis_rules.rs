@@ -104,17 +104,6 @@ const UNLIKE: [&str; 27] = [
     "DUMP",
 ];
 
-/// Returns whether a command has one of these names.
-fn is_one_of(arguments: &Arguments, names: &[&str]) -> bool {
-    let is = |number: usize, name: &str| {
-        arguments.count() > number && arguments.word(number).eq_ignore_ascii_case(name.as_bytes())
-    };
-    names.iter().any(|name| match name.split_once(' ') {
-        Some((first, second)) => is(0, first) && is(1, second),
-        None => is(0, name),
-    })
-}
-
 /// Returns whether a command's name may be one that waits, by its first letter: most are not.
 pub(super) fn may_wait(arguments: &Arguments) -> bool {
     let first = if arguments.is_empty() { None } else { arguments.word(0).first() };
@@ -124,7 +113,7 @@ pub(super) fn may_wait(arguments: &Arguments) -> bool {
 
 /// Returns whether a command turns its connection into a listener.
 pub(super) fn listens(arguments: &Arguments) -> bool {
-    is_one_of(arguments, &LISTENING)
+    arguments.is_one_of(&LISTENING)
 }
 
 /// Returns whether a command waits for data, or for copies.
@@ -134,17 +123,17 @@ pub(super) fn waits_for_data(arguments: &Arguments) -> bool {
         let mut options = words.take_while(|word| !word.eq_ignore_ascii_case(b"STREAMS"));
         options.any(|word| word.eq_ignore_ascii_case(b"BLOCK"))
     };
-    is_one_of(arguments, &BLOCKING) || (is_one_of(arguments, &["XREAD", "XREADGROUP"]) && blocks())
+    arguments.is_one_of(&BLOCKING) || (arguments.is_one_of(&["XREAD", "XREADGROUP"]) && blocks())
 }
 
 /// Returns whether replies to a command can be compared.
 pub(super) fn is_comparable(arguments: &Arguments) -> bool {
-    !is_one_of(arguments, &UNLIKE)
+    !arguments.is_one_of(&UNLIKE)
 }
 
 /// Returns whether a command sets the state of its connection, which later commands depend on.
 pub(super) fn sets_state(arguments: &Arguments) -> bool {
-    is_one_of(arguments, &["SELECT", "HELLO", "RESET"])
+    arguments.is_one_of(&["SELECT", "HELLO", "RESET"])
 }
 
 /// Returns whether the second word of a command of this name, in capitals, decides what becomes of it.
@@ -159,13 +148,13 @@ pub(super) fn reason_against(options: &ReplayOptions, arguments: &Arguments) -> 
         return Some("empty commands");
     }
     let name = arguments.command_name();
-    if is_one_of(arguments, &ADMINISTRATION) && !options.includes(&name) {
+    if arguments.is_one_of(&ADMINISTRATION) && !options.includes(&name) {
         return Some("commands that administer the server (--include NAME sends them)");
     }
-    if is_one_of(arguments, &CONNECTION) {
+    if arguments.is_one_of(&CONNECTION) {
         return Some("commands that end or silence a connection");
     }
-    if options.cluster.is_none() && is_one_of(arguments, &OF_CLUSTERS) {
+    if options.cluster.is_none() && arguments.is_one_of(&OF_CLUSTERS) {
         return Some("commands about a cluster: the target is none");
     }
     if sets_state(arguments) || is_transaction(arguments) {
@@ -181,11 +170,11 @@ pub(super) fn reason_against(options: &ReplayOptions, arguments: &Arguments) -> 
 
 /// Returns whether a command ends a transaction.
 pub(super) fn is_end(arguments: &Arguments) -> bool {
-    is_one_of(arguments, &["EXEC", "DISCARD", "RESET"])
+    arguments.is_one_of(&["EXEC", "DISCARD", "RESET"])
 }
 
 fn is_transaction(arguments: &Arguments) -> bool {
-    is_one_of(arguments, &["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"])
+    arguments.is_one_of(&["MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH"])
 }
 
 #[cfg(test)]

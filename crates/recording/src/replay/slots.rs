@@ -104,16 +104,6 @@ pub(super) fn take_part(arguments: &Arguments, keys: &[usize]) -> Arguments {
     part
 }
 
-fn is_one_of(arguments: &Arguments, names: &[&str]) -> bool {
-    let is = |number: usize, name: &str| {
-        arguments.count() > number && arguments.word(number).eq_ignore_ascii_case(name.as_bytes())
-    };
-    names.iter().any(|name| match name.split_once(' ') {
-        Some((first, second)) => is(0, first) && is(1, second),
-        None => is(0, name),
-    })
-}
-
 impl ClusterRules {
     /// Looks at the transactions of a recording. `rules`: where the keys of its commands are, by name; `split`: commands that can
     /// be are sent once for each slot.
@@ -137,7 +127,7 @@ impl ClusterRules {
             let arguments = &entry.arguments;
             let state = states.entry(entry.connection).or_insert((ANY, false));
             match state {
-                (watched, is_open) if is_one_of(arguments, &["EXEC", "DISCARD", "RESET"]) => {
+                (watched, is_open) if arguments.is_one_of(&["EXEC", "DISCARD", "RESET"]) => {
                     (*watched, *is_open) = (ANY, false);
                 }
                 (_, true) => {
@@ -174,10 +164,7 @@ impl ClusterRules {
                 key_slot(&made)
             }
         };
-        rule.known_keys(&words)
-            .into_iter()
-            .map(|number| (usize::from(number), slot(usize::from(number))))
-            .collect()
+        rule.known_keys(&words).into_iter().map(|number| (number, slot(number))).collect()
     }
 
     fn slot_of(&self, arguments: &Arguments) -> u16 {
@@ -219,7 +206,7 @@ impl<'a> Placer<'a> {
             own.begun += 1;
         }
         let open = own.open;
-        if is_one_of(arguments, &["EXEC", "DISCARD", "RESET"]) {
+        if arguments.is_one_of(&["EXEC", "DISCARD", "RESET"]) {
             (own.open, own.watched) = (None, None);
         }
         if arguments.is_named("SELECT") && arguments.count() == 2 {
@@ -229,7 +216,7 @@ impl<'a> Placer<'a> {
         if arguments.is_named("RESET") {
             own.is_elsewhere = false;
         }
-        if is_one_of(arguments, &["HELLO", "ASKING", "READONLY", "READWRITE"]) {
+        if arguments.is_one_of(&["HELLO", "ASKING", "READONLY", "READWRITE"]) {
             return Placement::LeftOut(OF_CONNECTION);
         }
         if own.is_elsewhere {
@@ -251,7 +238,7 @@ impl<'a> Placer<'a> {
         if watches && transactions.get(own.begun) == Some(&SEVERAL) {
             return Placement::Crosses;
         }
-        if is_one_of(arguments, &EVERY_NODE) {
+        if arguments.is_one_of(&EVERY_NODE) {
             return Placement::Sent(RecordedPlace::EveryNode);
         }
         let keys = self.rules.keys_of(arguments);
