@@ -1,7 +1,9 @@
 //! Connections whose commands are answered in their order, from a gap in their bytes on: when they can be read again, and whether
 //! the replies that come then belong to the commands that were seen.
 
+use super::ExchangeSink;
 use crate::entry::RecordedReply;
+use crate::format::RecordingError;
 
 /// Time without a byte in either direction after which a connection counts as idle, nanoseconds.
 pub const IDLE_NS: u64 = 20_000_000;
@@ -91,9 +93,14 @@ impl AfterGap {
     }
 }
 
-/// Replies that belong to their commands only if nothing was under way when the connection was read again.
+/// Replies on their way to the recording. After a gap they are held back: they belong to their commands only if nothing was
+/// under way when the connection was read again.
 #[derive(Default)]
-pub(super) struct Trial {
+pub(super) struct ReplyGate(Option<Trial>);
+
+/// Replies that are held back.
+#[derive(Default)]
+struct Trial {
     replies: Vec<(u64, RecordedReply)>,
     /// When the last one came.
     seen_ns: u64,
@@ -101,26 +108,52 @@ pub(super) struct Trial {
     balanced: u32,
 }
 
-impl Trial {
-    /// A command comes at this time, and all before it are answered: returns whether that was so as often, or after such a pause,
-    /// that no other replies can be under way.
-    pub fn is_over(&mut self, at_ns: u64) -> bool {
-        if self.replies.is_empty() {
-            return false;
+impl ReplyGate {
+    /// Holds replies back from now on.
+    pub fn close(&mut self) {
+        self.0 = Some(Trial::default());
+    }
+
+    /// Returns whether replies are held back.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A command comes at this time, and all before it are answered. Hands over what is held if that was so as often, or after
+    /// such a pause, that no other replies can be under way.
+    pub fn note_balance(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        let Some(trial) = self.0.as_mut().filter(|trial| !trial.replies.is_empty()) else { return Ok(()) };
+        trial.balanced += 1;
+        if trial.balanced >= BALANCED || at_ns.saturating_sub(trial.seen_ns) >= IDLE_NS {
+            return self.open(sink);
         }
-        self.balanced += 1;
-        self.balanced >= BALANCED || at_ns.saturating_sub(self.seen_ns) >= IDLE_NS
+        Ok(())
     }
 
-    /// Holds a reply back; false if there are too many: it never rests, and nothing shows what was under way.
-    pub fn hold_reply(&mut self, at_ns: u64, ticket: u64, reply: RecordedReply) -> bool {
-        self.replies.push((ticket, reply));
-        self.seen_ns = at_ns;
-        self.replies.len() <= TRIAL_REPLIES
+    /// What is held belongs to its commands: hands it over, and what follows.
+    pub fn open(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
+        let held = self.0.take().map(|trial| trial.replies).unwrap_or_default();
+        held.into_iter().try_for_each(|(ticket, reply)| sink.push_reply(ticket, reply))
     }
 
-    /// The replies that were held back, with the tickets of their commands.
-    pub fn into_replies(self) -> Vec<(u64, RecordedReply)> {
-        self.replies
+    /// What is held may belong to other commands.
+    pub fn give_up(&mut self, sink: &mut impl ExchangeSink) {
+        let held = self.0.take().map(|trial| trial.replies).unwrap_or_default();
+        held.into_iter().for_each(|(ticket, _)| sink.give_up(ticket));
+    }
+
+    /// Hands a reply over, or holds it back; false if there are too many: the connection never rests, and nothing shows what was
+    /// under way.
+    pub fn push_reply(
+        &mut self,
+        at_ns: u64,
+        ticket: u64,
+        reply: RecordedReply,
+        sink: &mut impl ExchangeSink,
+    ) -> Result<bool, RecordingError> {
+        let Some(trial) = &mut self.0 else { return sink.push_reply(ticket, reply).map(|()| true) };
+        trial.replies.push((ticket, reply));
+        trial.seen_ns = at_ns;
+        Ok(trial.replies.len() <= TRIAL_REPLIES)
     }
 }

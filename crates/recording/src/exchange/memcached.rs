@@ -4,7 +4,7 @@
 //! protocol is answered only where there is something to tell: what it returns of the command (its key, its opaque value) tells
 //! whose reply came.
 
-use super::after_gap::{AfterGap, ProtocolLooks, Trial};
+use super::after_gap::{AfterGap, ProtocolLooks, ReplyGate};
 use super::memcached_commands::{CommandReader, is_one_command};
 use super::{ExchangeSink, reason};
 use crate::credentials::CREDENTIALS;
@@ -39,11 +39,12 @@ pub struct MemcachedExchange {
     replies: ReplyReader,
     entry: Entry,
     pending: VecDeque<Pending>,
-    /// Since it is read again after a gap, until it is known that nothing was under way then.
-    trial: Option<Trial>,
+    gate: ReplyGate,
     state: ExchangeState,
-    /// No command has come yet: the first one may be a login.
-    is_first: bool,
+    /// The next `set` may be a login: none has come yet, or the server has refused one.
+    awaits_login: bool,
+    /// A command without a reply was sent since the last that awaits one.
+    is_behind_silent: bool,
     counts: ExchangeCounts,
 }
 
@@ -73,6 +74,8 @@ struct Pending {
     keys: usize,
     /// Of a quiet one: what its reply says of it.
     quiet: Option<ReturnedFlags>,
+    /// A command that asked for no reply was sent before it: an error may be that one's.
+    is_behind_silent: bool,
 }
 
 /// Flags that a reply has as they were in the command: `O` and its token, and `k` with the key.
@@ -142,9 +145,10 @@ impl MemcachedExchange {
             replies: ReplyReader::default(),
             entry: Entry::default(),
             pending: VecDeque::new(),
-            trial: None,
+            gate: ReplyGate::default(),
             state: if is_begin { ExchangeState::Paired } else { ExchangeState::Lost(AfterGap::new(&LOOKS)) },
-            is_first: is_begin,
+            awaits_login: is_begin,
+            is_behind_silent: false,
             counts: ExchangeCounts::default(),
         }
     }
@@ -168,7 +172,9 @@ impl MemcachedExchange {
                     self.counts.lost_bytes += bytes.len() as u64;
                     return Ok(());
                 }
-                self.trial = (!gap.has_rested(at_ns)).then(Trial::default);
+                if !gap.has_rested(at_ns) {
+                    self.gate.close();
+                }
                 self.commands.reset();
                 self.replies.reset();
                 self.entry.arguments.clear();
@@ -234,7 +240,7 @@ impl MemcachedExchange {
     /// The recording cannot be written.
     pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
         if self.pending.is_empty() {
-            self.end_trial(sink)?;
+            self.gate.open(sink)?;
         }
         self.give_up_all(sink);
         let counts = std::mem::take(&mut self.counts);
@@ -245,16 +251,9 @@ impl MemcachedExchange {
         Ok(())
     }
 
-    /// What was paired since the last gap belongs together: hands it over.
-    fn end_trial(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        let replies = self.trial.take().map(Trial::into_replies).unwrap_or_default();
-        replies.into_iter().try_for_each(|(ticket, reply)| sink.push_reply(ticket, reply))
-    }
-
     /// Gives up what waits for a reply, and replies that may belong to other commands.
     fn give_up_all(&mut self, sink: &mut impl ExchangeSink) {
-        let doubtful = self.trial.take().map(Trial::into_replies).unwrap_or_default();
-        doubtful.into_iter().for_each(|(ticket, _)| sink.give_up(ticket));
+        self.gate.give_up(sink);
         self.pending.drain(..).filter_map(|waits| waits.ticket).for_each(|ticket| sink.give_up(ticket));
     }
 
@@ -265,11 +264,8 @@ impl MemcachedExchange {
     }
 
     fn take_command(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        if let Some(trial) = &mut self.trial
-            && self.pending.is_empty()
-            && trial.is_over(at_ns)
-        {
-            self.end_trial(sink)?;
+        if self.pending.is_empty() {
+            self.gate.note_balance(at_ns, sink)?;
         }
         if self.pending.len() >= PENDING {
             self.lose_track(sink);
@@ -284,11 +280,15 @@ impl MemcachedExchange {
             group if group.is_meta() => (has_flag(arguments, group, b"q"), true),
             group => (false, !says_noreply(arguments, group)),
         };
-        let mut waits = Pending { ticket: None, at_ns, group, keys, quiet: None };
+        let is_behind_silent = awaits && std::mem::take(&mut self.is_behind_silent);
+        self.is_behind_silent |= !awaits;
+        let mut waits = Pending { ticket: None, at_ns, group, keys, quiet: None, is_behind_silent };
         if is_quiet {
             waits.quiet = Some(returned_flags(arguments, group));
         }
-        let is_login = std::mem::take(&mut self.is_first) && may_be_login(arguments, group);
+        let is_set = arguments.word(0) == b"set";
+        let is_login = self.awaits_login && is_set && may_be_login(arguments);
+        self.awaits_login &= !is_set;
         if is_login || group == CommandGroup::Watch {
             if is_login {
                 sink.leave_out(CREDENTIALS, 1);
@@ -313,15 +313,21 @@ impl MemcachedExchange {
         reply: &SkippedReply,
         sink: &mut impl ExchangeSink,
     ) -> Result<(), RecordingError> {
+        let refuses_login = [&b"CLIENT_ERROR unauthenticated"[..], b"CLIENT_ERROR authentication failure"];
+        self.awaits_login |= refuses_login.iter().any(|words| self.replies.first_line().starts_with(words));
         loop {
             let Some(front) = self.pending.front() else {
                 match reply.shape {
                     // To a command that asked for no reply.
-                    ReplyShape::Error if self.trial.is_none() => self.counts.unasked += 1,
+                    ReplyShape::Error if !self.gate.is_closed() => self.counts.unasked += 1,
                     _ => self.lose_track(sink),
                 }
                 return Ok(());
             };
+            if reply.shape == ReplyShape::Error && front.is_behind_silent {
+                self.lose_track(sink);
+                return Ok(());
+            }
             let mut claim = front.claim(reply, &self.replies);
             if claim == Claim::Maybe {
                 // Those that may be answered before the next that is answered for sure, and that one.
@@ -389,8 +395,7 @@ impl MemcachedExchange {
         reply: RecordedReply,
         sink: &mut impl ExchangeSink,
     ) -> Result<(), RecordingError> {
-        let Some(trial) = &mut self.trial else { return sink.push_reply(ticket, reply) };
-        if !trial.hold_reply(at_ns, ticket, reply) {
+        if !self.gate.push_reply(at_ns, ticket, reply, sink)? {
             self.lose_track(sink);
         }
         Ok(())
@@ -430,20 +435,13 @@ fn says_noreply(arguments: &Arguments, group: CommandGroup) -> bool {
     takes && last.is_some_and(|last| last > 0 && arguments.word(last) == b"noreply")
 }
 
-/// Returns whether a connection's first command may be a login: a `set` of a name and a password, with a space between them.
-fn may_be_login(arguments: &Arguments, group: CommandGroup) -> bool {
-    if group != CommandGroup::Store || arguments.word(0) != b"set" {
-        return false;
-    }
+/// Returns whether a `set` may be a login: its value is a name and a password, with a space between them.
+fn may_be_login(arguments: &Arguments) -> bool {
     let last = arguments.count() - 1;
     let value = arguments.word(last);
-    let mut parts = value.split(|byte| *byte == b' ');
-    let is_word = |part: Option<&[u8]>| {
-        part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_graphic))
-    };
-    arguments.long_value(last).is_none()
-        && value.len() <= LOGIN_BYTES
-        && is_word(parts.next())
-        && is_word(parts.next())
-        && parts.next().is_none()
+    let parts =
+        value.iter().position(|byte| *byte == b' ').map(|space| (&value[..space], &value[space + 1..]));
+    let is_line = !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+    let has_both = parts.is_some_and(|(name, password)| !name.is_empty() && !password.is_empty());
+    arguments.long_value(last).is_none() && value.len() <= LOGIN_BYTES && is_line && has_both
 }

@@ -108,11 +108,22 @@ fn quiet_commands_are_answered_where_their_flags_say_so() {
 #[test]
 fn a_login_is_never_kept() {
     let mut fed = Fed::new(true);
-    fed.client("set auth 0 0 11\r\nuser secret\r\n").server("STORED\r\n");
+    fed.client("version\r\n").server("CLIENT_ERROR unauthenticated\r\n");
+    fed.client("set auth 0 0 10\r\nuser wrong\r\n").server("CLIENT_ERROR authentication failure\r\n");
+    fed.client("set auth 0 0 15\r\nuser my s\u{e9}cret\r\n").server("STORED\r\n");
     fed.client("set k 0 0 7\r\nnot one\r\n").server("STORED\r\n");
     let (shown, left) = fed.finish();
-    assert_eq!(shown, ["set k 0 0 not one -> status 0 1"]);
-    assert_eq!(left, [(CREDENTIALS, 1)]);
+    assert_eq!(shown, ["version -> error CLIENT_ERROR 1", "set k 0 0 not one -> status 0 1"]);
+    assert_eq!(left, [(CREDENTIALS, 2)]);
+}
+
+#[test]
+fn an_error_behind_a_silent_command_may_be_its_own() {
+    let mut fed = Fed::new(true);
+    fed.client("set k 0 0 1 noreply\r\nx\r\nget a\r\n").server("SERVER_ERROR out of memory\r\nEND\r\n");
+    let (shown, left) = fed.finish();
+    assert_eq!(shown, ["set k 0 0 noreply x -> none 0", "get a -> none 0"]);
+    assert_eq!(left.iter().find(|(name, _)| *name == reason::GAPS), Some(&(reason::GAPS, 1)));
 }
 
 #[test]

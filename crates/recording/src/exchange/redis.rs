@@ -3,7 +3,7 @@
 //! Replies come in the order of their commands. What comes beside them is told apart: messages of RESP 3 by their mark, those of
 //! RESP 2 because a connection that has subscribed gets arrays only as messages.
 
-use super::after_gap::{AfterGap, ProtocolLooks, Trial};
+use super::after_gap::{AfterGap, ProtocolLooks, ReplyGate};
 use super::redis_commands::CommandReader;
 use super::redis_replies::{Frame, FrameRole, ReplyReader};
 use super::{ExchangeSink, reason};
@@ -23,8 +23,7 @@ pub struct RedisExchange {
     replies: ReplyReader,
     entry: Entry,
     pending: VecDeque<Pending>,
-    /// Since it is read again after a gap, until it is known that nothing was under way then.
-    trial: Option<Trial>,
+    gate: ReplyGate,
     state: ExchangeState,
     /// Channels and patterns that RESP 2 is subscribed to, and shards' channels.
     subscribed: (i64, i64),
@@ -101,7 +100,7 @@ impl RedisExchange {
             replies: ReplyReader::default(),
             entry: Entry::default(),
             pending: VecDeque::new(),
-            trial: None,
+            gate: ReplyGate::default(),
             state,
             subscribed: (0, 0),
             replies_on: true,
@@ -205,7 +204,7 @@ impl RedisExchange {
     /// The recording cannot be written.
     pub fn finish(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
         if self.pending.is_empty() {
-            self.end_trial(sink)?;
+            self.gate.open(sink)?;
         }
         self.give_up_all(sink);
         let counts = std::mem::take(&mut self.counts);
@@ -232,20 +231,15 @@ impl RedisExchange {
         self.entry.arguments.clear();
         self.subscribed = (i64::from(is_subscribed), 0);
         (self.replies_on, self.skips_next, self.in_transaction) = (true, false, false);
-        self.trial = (!is_certain).then(Trial::default);
+        if !is_certain {
+            self.gate.close();
+        }
         self.state = ExchangeState::Paired;
-    }
-
-    /// What was paired since the last gap belongs together: hands it over.
-    fn end_trial(&mut self, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        let replies = self.trial.take().map(Trial::into_replies).unwrap_or_default();
-        replies.into_iter().try_for_each(|(ticket, reply)| sink.push_reply(ticket, reply))
     }
 
     /// Gives up what waits for a reply, and replies that may belong to other commands.
     fn give_up_all(&mut self, sink: &mut impl ExchangeSink) {
-        let doubtful = self.trial.take().map(Trial::into_replies).unwrap_or_default();
-        doubtful.into_iter().for_each(|(ticket, _)| sink.give_up(ticket));
+        self.gate.give_up(sink);
         self.pending.drain(..).filter_map(|waits| waits.ticket).for_each(|ticket| sink.give_up(ticket));
     }
 
@@ -264,7 +258,9 @@ impl RedisExchange {
     }
 
     fn take_command(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        self.weigh_trial(at_ns, sink)?;
+        if self.pending.is_empty() {
+            self.gate.note_balance(at_ns, sink)?;
+        }
         let arguments = &self.entry.arguments;
         let mut role = command_role(arguments);
         if !self.in_transaction && is_replication(arguments) {
@@ -276,7 +272,7 @@ impl RedisExchange {
         let mut awaits = self.replies_on && !std::mem::take(&mut self.skips_next);
         self.in_transaction = match self.in_transaction {
             false => arguments.is_named("MULTI"),
-            true => !["EXEC", "DISCARD", "RESET"].iter().any(|name| arguments.is_named(name)),
+            true => !arguments.is_one_of(&["EXEC", "DISCARD", "RESET"]),
         };
         if !self.in_transaction && arguments.count() == 3 && arguments.is_named("CLIENT") {
             let is = |number: usize, text: &str| arguments.word(number).eq_ignore_ascii_case(text.as_bytes());
@@ -311,16 +307,6 @@ impl RedisExchange {
             self.reset_connection();
         }
         Ok(())
-    }
-
-    /// Ends the trial after a gap where a command comes and all before it are answered, as often or after such a pause that no
-    /// other replies can be under way.
-    fn weigh_trial(&mut self, at_ns: u64, sink: &mut impl ExchangeSink) -> Result<(), RecordingError> {
-        let Some(trial) = &mut self.trial else { return Ok(()) };
-        match self.pending.is_empty() && trial.is_over(at_ns) {
-            true => self.end_trial(sink),
-            false => Ok(()),
-        }
     }
 
     fn reset_connection(&mut self) {
@@ -363,7 +349,7 @@ impl RedisExchange {
             }
         }
         if self.pending.is_empty() {
-            if frame.kind == RecordedKind::Error && self.trial.is_none() {
+            if frame.kind == RecordedKind::Error && !self.gate.is_closed() {
                 self.counts.unasked += 1;
             } else if is_array && MESSAGES.iter().any(|name| frame.first_text() == name.as_bytes()) {
                 // It had subscribed before it was seen.
@@ -406,8 +392,7 @@ impl RedisExchange {
             error: if is_error { frame.error_class() } else { String::new() },
             after_ns: Some(at_ns.saturating_sub(waits.at_ns)),
         };
-        let Some(trial) = &mut self.trial else { return sink.push_reply(ticket, reply) };
-        if !trial.hold_reply(at_ns, ticket, reply) {
+        if !self.gate.push_reply(at_ns, ticket, reply, sink)? {
             self.lose_track(sink);
         }
         Ok(())
@@ -438,7 +423,7 @@ pub fn is_command_head(bytes: &[u8]) -> bool {
 
 /// Commands after which a connection is a replica's, or shows all commands.
 fn is_replication(arguments: &Arguments) -> bool {
-    ["SYNC", "PSYNC", "REPLCONF", "MONITOR"].iter().any(|name| arguments.is_named(name))
+    arguments.is_one_of(&["SYNC", "PSYNC", "REPLCONF", "MONITOR"])
 }
 
 fn command_role(arguments: &Arguments) -> CommandRole {

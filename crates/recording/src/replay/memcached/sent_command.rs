@@ -26,7 +26,11 @@ pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arg
     let group = CommandGroup::of_name(arguments.word(0)).unwrap_or(CommandGroup::Line);
     let has_value = group.length_place().is_some();
     let kind = entry.reply.as_ref().map(|reply| reply.kind);
-    let fitted = kind == Some(RecordedKind::Reply(ReplyKind::Status));
+    // Where no reply was recorded it most likely fitted, as in all clients that ask for none.
+    let fitted = match kind {
+        None | Some(RecordedKind::Reply(ReplyKind::Status | ReplyKind::Text)) => true,
+        Some(RecordedKind::Reply(_) | RecordedKind::Error) => false,
+    };
     let mut sent = Arguments::default();
     for (number, word) in arguments.words().enumerate() {
         let is_value = has_value && number + 1 == arguments.count();
@@ -43,7 +47,7 @@ pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arg
             (CommandGroup::Get, 1) if arguments.word(0).starts_with(b"gat") => moved_time(word, by_ns),
             (CommandGroup::Line, 1) if word == b"noreply" => Fate::Goes,
             (CommandGroup::Get, _) | (_, 0..=1) => Fate::Stays,
-            (group, _) if group.is_meta() => meta_flag(word, by_ns, group == CommandGroup::MetaSet && fitted),
+            (group, _) if group.is_meta() => meta_flag(word, by_ns, group != CommandGroup::MetaGet && fitted),
             _ if word == b"noreply" => Fate::Goes,
             _ => Fate::Stays,
         };
@@ -56,7 +60,7 @@ pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arg
     sent
 }
 
-/// A flag of the meta protocol. `fitted`: it was a `ms` that stored its value.
+/// A flag of the meta protocol. `fitted`: the command has changed what it was to change.
 fn meta_flag(flag: &[u8], by_ns: Option<i128>, fitted: bool) -> Fate {
     match flag.split_first() {
         Some((b'q', [])) => Fate::Goes,
@@ -73,7 +77,7 @@ fn moved_time(word: &[u8], by_ns: Option<i128>) -> Fate {
     let time: Option<i128> = std::str::from_utf8(word).ok().and_then(|text| text.parse().ok());
     match (time, by_ns) {
         (Some(time), Some(by_ns)) if time > LONGEST_SPAN => {
-            let moved = (time + by_ns / SECOND_NS).max(LONGEST_SPAN + 1);
+            let moved = time.saturating_add(by_ns / SECOND_NS).max(LONGEST_SPAN + 1);
             Fate::Becomes(moved.to_string().into_bytes())
         }
         _ => Fate::Stays,
@@ -144,6 +148,9 @@ mod tests {
             (&["cas", "k", "0", "0", "77", "v"], reply(ReplyKind::Nil), "cas k 0 0 1 77\r\nv\r\n"),
             (&["ms", "k", "q", "C9", "T30", "v"], status(), "ms k 1 T30\r\nv\r\n"),
             (&["ms", "k", "C9", "v"], reply(ReplyKind::Nil), "ms k 1 C9\r\nv\r\n"),
+            (&["cas", "k", "0", "0", "77", "noreply", "v"], None, "replace k 0 0 1\r\nv\r\n"),
+            (&["md", "k", "C9", "q"], status(), "md k\r\n"),
+            (&["md", "k", "C9"], reply(ReplyKind::Nil), "md k C9\r\n"),
             (&["ms", "k", "v"], None, "ms k 1\r\nv\r\n"),
             (&["mg", "q", "v", "q"], None, "mg q v\r\n"),
             (&["flush_all", "noreply"], None, "flush_all\r\n"),
