@@ -139,7 +139,8 @@ impl CommandInfo {
             let words = as_slices(words);
             let mut all = Vec::new();
             for one in &self.keys {
-                all.extend(one.find_keys(&words)?);
+                // Templates have few words.
+                all.extend(one.find_keys(&words)?.into_iter().map(|at| at as u16));
             }
             all.sort_unstable();
             all.dedup();

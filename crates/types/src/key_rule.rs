@@ -36,7 +36,7 @@ pub enum KeyFind {
 
 impl KeySpecification {
     /// Numbers of the keys of a command; `None`: the specification does not say.
-    pub fn find_keys(&self, words: &[&[u8]]) -> Option<Vec<u16>> {
+    pub fn find_keys(&self, words: &[&[u8]]) -> Option<Vec<usize>> {
         let end = words.len() as i64;
         let begin = match &self.begin {
             KeyBegin::At(at) => *at,
@@ -70,7 +70,7 @@ impl KeySpecification {
             KeyFind::Unknown => return None,
         };
         let keys = (first..=last.min(end - 1)).step_by(step.max(1) as usize);
-        Some(keys.filter(|at| *at > 0).map(|at| at as u16).collect())
+        Some(keys.filter(|at| *at > 0).map(|at| at as usize).collect())
     }
 }
 
@@ -85,17 +85,39 @@ pub struct KeyRule {
 
 impl KeyRule {
     /// Numbers of the words of a command that are keys, as far as the server can say; ascending.
-    pub fn known_keys(&self, words: &[&[u8]]) -> Vec<u16> {
+    pub fn known_keys(&self, words: &[&[u8]]) -> Vec<usize> {
         let subcommand = words
             .get(1)
             .filter(|_| !self.subcommands.is_empty())
             .and_then(|name| self.subcommands.get(&String::from_utf8_lossy(name).to_ascii_lowercase()));
         let own = subcommand.unwrap_or(self);
-        let mut all: Vec<u16> = own.keys.iter().filter_map(|one| one.find_keys(words)).flatten().collect();
+        let mut all: Vec<usize> = own.keys.iter().filter_map(|one| one.find_keys(words)).flatten().collect();
+        if words.first().is_some_and(|name| name.eq_ignore_ascii_case(b"SORT")) {
+            all.extend(sort_destination(words));
+        }
         all.sort_unstable();
         all.dedup();
         all
     }
+}
+
+/// Number of the word that names where `SORT` stores its result: no specification says it, since it may stand anywhere, and the
+/// last one counts (Redis' `sortGetKeys`).
+fn sort_destination(words: &[&[u8]]) -> Option<usize> {
+    let (mut at, mut found) = (2, None);
+    while let Some(word) = words.get(at) {
+        let arguments = match word.to_ascii_uppercase().as_slice() {
+            b"LIMIT" => 2,
+            b"BY" | b"GET" => 1,
+            b"STORE" => {
+                found = (at + 1 < words.len()).then_some(at + 1);
+                1
+            }
+            _ => 0,
+        };
+        at += 1 + arguments;
+    }
+    found
 }
 
 #[cfg(test)]
@@ -106,7 +128,7 @@ mod tests {
         KeySpecification { begin, find }
     }
 
-    fn keys(rule: &KeyRule, line: &str) -> Vec<u16> {
+    fn keys(rule: &KeyRule, line: &str) -> Vec<usize> {
         rule.known_keys(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
 
@@ -118,7 +140,11 @@ mod tests {
             keys: vec![first, at(KeyBegin::Unknown, KeyFind::Unknown)],
             subcommands: BTreeMap::new(),
         };
-        assert_eq!(keys(&sort, "SORT a BY w_* STORE b"), [1]);
+        assert_eq!(keys(&sort, "SORT a BY w_*"), [1]);
+        // What the server's own COMMAND GETKEYS answers.
+        assert_eq!(keys(&sort, "SORT a BY w_* STORE b"), [1, 5]);
+        assert_eq!(keys(&sort, "sort a limit 0 store get store desc store c"), [1, 9]);
+        assert_eq!(keys(&sort, "SORT a STORE"), [1]);
         let create = KeyRule {
             keys: vec![at(KeyBegin::At(2), KeyFind::Range(0, 1, 0))],
             subcommands: BTreeMap::new(),
@@ -136,7 +162,7 @@ mod tests {
         };
         assert_eq!(keys(&eval, "EVAL x 2 a b c"), [3, 4]);
         for line in ["EVAL x -9223372036854775808 a", "EVAL x 9223372036854775807 a", "EVAL x b", "EVAL"] {
-            assert!(keys(&eval, line).iter().all(|at| usize::from(*at) < line.split(' ').count()), "{line}");
+            assert!(keys(&eval, line).iter().all(|at| *at < line.split(' ').count()), "{line}");
         }
     }
 }
