@@ -126,7 +126,21 @@ impl MemcachedDriver {
         x: &mut Exchange,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotMemcached> {
-        let (mut reader, mut end) = (ReplyReader::default(), 0);
+        // Kept from reply to reply: a new one would cost an allocation each.
+        let mut reader = std::mem::take(&mut self.reader);
+        reader.reset();
+        let taken = self.take_recorded_by(&mut reader, x, input);
+        self.reader = reader;
+        taken
+    }
+
+    fn take_recorded_by(
+        &mut self,
+        reader: &mut ReplyReader,
+        x: &mut Exchange,
+        input: &[u8],
+    ) -> Result<Option<(Outcome, usize)>, NotMemcached> {
+        let mut end = 0;
         let Some(reply) = reader.read_reply(input, &mut end)? else { return Ok(None) };
         let (group, keys) = x.recorded;
         let (kind, size) = group.reply_facts(usize::from(keys), &reply).ok_or(NotMemcached)?;

@@ -86,6 +86,7 @@ pub struct MemcachedDriver {
     error: String,
     pub(super) value: Vec<u8>,
     scratch: [Vec<u8>; 2],
+    pub(super) reader: ReplyReader,
     /// Commands of one's own, by the number of their template.
     pub(super) own: Vec<Own>,
     pub(super) traffic: Unreported,
@@ -123,8 +124,18 @@ impl MemcachedDriver {
         let (error, value, scratch) = Default::default();
         let own = own::compile(content.commands(), servers.server_endpoints().len())?;
         let traffic = Unreported::new(&content);
-        let mut driver =
-            MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };
+        let mut driver = MemcachedDriver {
+            options,
+            content,
+            servers,
+            fields,
+            error,
+            value,
+            scratch,
+            reader: ReplyReader::default(),
+            own,
+            traffic,
+        };
         let mut key = Vec::new();
         // What was recorded has keys of its own.
         if verbs != [Verb::Recorded] && driver.place(&Request::default(), &mut key).server == NOWHERE {
@@ -416,11 +427,12 @@ impl Driver for MemcachedDriver {
     }
 
     fn skip(&mut self, input: &[u8]) -> Decoded {
-        let (mut reader, mut used) = (ReplyReader::default(), 0);
-        match reader.read_reply(input, &mut used) {
+        let mut used = 0;
+        self.reader.reset();
+        match self.reader.read_reply(input, &mut used) {
             Ok(None) => Decoded::Need,
             // It is unknown by now whether its command carried a value.
-            Ok(Some(reply)) if reply.shape == ReplyShape::Error && loses_step(reader.first_line()) => {
+            Ok(Some(reply)) if reply.shape == ReplyShape::Error && loses_step(self.reader.first_line()) => {
                 Decoded::Broken
             }
             Ok(Some(_)) => Decoded::Reply { used, then: Then::Wait },

@@ -93,7 +93,10 @@ fn parse_number(text: &[u8]) -> Result<u64, NotMemcached> {
 impl ReplyReader {
     /// Begins anew, at the begin of a reply.
     pub fn reset(&mut self) {
-        *self = ReplyReader::default();
+        let (mut line, mut head) = (std::mem::take(&mut self.line), std::mem::take(&mut self.head));
+        line.clear();
+        head.clear();
+        *self = ReplyReader { line, head, ..ReplyReader::default() };
     }
 
     /// The flags of the meta reply that was read last, in the order in which they came.
