@@ -58,8 +58,12 @@ pub fn record_lines(dyno: &Dyno, lines: &[Line]) {
         value_limit: 1 << 16,
     };
     let mut writer = RecordingWriter::create_file(&dyno.path("t.dyno"), &header).unwrap();
-    for line in lines {
+    for (place, line) in lines.iter().enumerate() {
+        let is_unanswered = |before: &Line| {
+            before.connection == line.connection && before.at_ms + before.took_ms > line.at_ms
+        };
         let entry = Entry {
+            overlaps: lines[..place].iter().any(is_unanswered),
             at_ns: line.at_ms * 1_000_000,
             connection: line.connection,
             arguments: Arguments::from_words(line.command.split(' ')),

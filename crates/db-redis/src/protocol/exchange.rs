@@ -67,8 +67,12 @@ impl JoinedReply {
         match part.kind {
             None => drop(self.error.get_or_insert_with(|| part.error.to_vec())),
             Some(kind) => {
+                let is_first = self.kind.is_none();
                 self.kind.get_or_insert(kind);
-                self.size += part.size;
+                // Every node gives the same text: the hash of a script, the name of a library.
+                if is_first || kind == ReplyKind::Array {
+                    self.size += part.size;
+                }
             }
         }
     }

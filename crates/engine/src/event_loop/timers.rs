@@ -137,6 +137,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.cut_wait(id, now);
                 continue;
             }
+            if waits && self.is_behind_wait(id) {
+                continue;
+            }
             self.finish(id, Outcome::TimedOut, now);
             let c = &mut self.pool.connections[connection as usize];
             if never_sent || c.state != State::Ready {
@@ -166,10 +169,21 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if c.awaited.iter().any(|reply| self.operations.is_current(*reply)) {
             let text = self.naming(connection, "closed after a wait for data, with commands behind it");
-            return self.lose(connection, Outcome::Disconnected, &text);
+            // The server had to keep them waiting.
+            return self.lose(connection, Outcome::Aborted, &text);
         }
         self.shared.job.workload.connection_lost(self.dispatcher.user_number(user));
         self.renew(connection);
+    }
+
+    /// Returns whether an operation is in a pipeline behind one that waits for data: the server must keep it waiting.
+    fn is_behind_wait(&self, id: u32) -> bool {
+        let op = &self.operations.ops[id as usize];
+        let before = self.pool.connections[op.connection as usize].awaited.iter();
+        let mut before = before.take_while(|reply| reply.op != id);
+        before.any(|reply| {
+            self.operations.is_current(*reply) && self.operations.ops[reply.op as usize].request.limit > 0
+        })
     }
 
     /// Returns whether what is under way waits for data, and nothing else is.

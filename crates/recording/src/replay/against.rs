@@ -25,10 +25,19 @@ pub enum ReplaySide {
 /// A reply that has come, or none; and whose it is.
 type Waiting = (ReplaySide, Option<RecordedReply>);
 
-/// Replies of both servers, by the number of their command in the file.
+/// Some of the replies, by the number of their command in the file.
+#[derive(Debug, Default)]
+struct WaitingReplies {
+    waiting: HashMap<u64, Waiting>,
+    /// One server was so far behind that not all of them could be kept: from then on the first of two replies is not told from
+    /// the second, and only those that were kept are compared.
+    is_full: bool,
+}
+
+/// Replies of both servers.
 #[derive(Debug)]
 pub struct AgainstReplies {
-    shards: [Mutex<HashMap<u64, Waiting>>; SHARDS],
+    shards: [Mutex<WaitingReplies>; SHARDS],
     counts: DivergenceCounts,
 }
 
@@ -61,16 +70,17 @@ impl AgainstReplies {
     ) {
         let own = reply.map(kept);
         let shard = &self.shards[number as usize % SHARDS];
-        let mut waiting = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((whose, before)) = waiting.remove(&number) else {
-            if waiting.len() < WAITING {
-                waiting.insert(number, (side, own));
-            } else {
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((whose, before)) = shard.waiting.remove(&number) else {
+            shard.is_full |= shard.waiting.len() >= WAITING;
+            if !shard.is_full {
+                shard.waiting.insert(number, (side, own));
+            } else if side == ReplaySide::Measured {
                 self.counts.skip();
             }
             return;
         };
-        drop(waiting);
+        drop(shard);
         if whose == side {
             debug_assert!(false, "a command has one reply on each server");
             return;
@@ -90,8 +100,8 @@ impl AgainstReplies {
 
     /// The counts so far.
     pub(super) fn so_far(&self) -> ReplayedReplies {
-        let waiting = |shard: &Mutex<HashMap<u64, Waiting>>| {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+        let waiting = |shard: &Mutex<WaitingReplies>| {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).waiting.len() as u64
         };
         let counts = self.counts.so_far();
         let alone: u64 = self.shards.iter().map(waiting).sum();
@@ -141,5 +151,18 @@ mod tests {
         assert_eq!((found.compared, found.size, found.error, found.missing), (9, 2, 1, 2));
         assert_eq!(found.not_compared, 2);
         assert_eq!(found.examples[0], ["GET 2".to_owned(), "4 bytes".into(), "3 bytes".into()]);
+    }
+
+    #[test]
+    fn a_server_that_falls_far_behind_leaves_what_was_kept_to_compare() {
+        let text = ReplyFacts { kind: Some(ReplyKind::Text), size: 3, error: b"" };
+        let both = AgainstReplies::default();
+        let (shards, room, all) = (SHARDS as u64, WAITING as u64, WAITING as u64 + 1_000);
+        for side in [ReplaySide::Measured, ReplaySide::Other] {
+            // All of one part.
+            (0..all).for_each(|nth| both.note_reply(side, nth * shards, Some(&text), &|| "GET x".into()));
+        }
+        let found = both.so_far();
+        assert_eq!((found.compared, found.not_compared, found.missing), (room, 1_000, 0));
     }
 }

@@ -121,7 +121,7 @@ pub(super) fn move_expiry(arguments: &Arguments, by_ns: i128) -> Option<Argument
     if time <= 0 {
         return None;
     }
-    Some(with_time(arguments, place, (time + by_ns / unit_ns).max(1)))
+    Some(with_time(arguments, place, time.saturating_add(by_ns / unit_ns).max(1)))
 }
 
 /// Divides the relative time of a command by a speed, to at least one of its units; `None` where it has none.

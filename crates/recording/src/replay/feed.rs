@@ -467,7 +467,9 @@ impl Feed {
             }
             let pause = pauses.note_sent(&entry);
             // Behind a wait the times of then say nothing: it may end earlier or later.
-            let thinks = self.options.pace == ReplayPace::Think || waiting.contains(&entry.connection);
+            // A rate has times of its own.
+            let has_waited = self.options.schedule.is_none() && waiting.contains(&entry.connection);
+            let thinks = self.options.pace == ReplayPace::Think || has_waited;
             command.pause = pause.filter(|_| thinks);
             command.number = (facts.is_comparable && !waits).then_some(commands - 1);
             self.push(user, command);

@@ -304,10 +304,13 @@ impl RecordedWork {
             options.cluster = Some(read_cluster_rules(&self.source.file, &rules, split, &self.key)?);
         }
         let (_, survey) = survey_recording(&self.source.file, &options, &self.key)?;
-        if self.header.protocol == RecordedProtocol::Mongodb {
-            self.refuse_writes_to_documents(opened.as_ref())?;
-        } else if let Some(target) = opened.command_target() {
-            self.refuse_writes_to_keys(opened.as_ref(), target.as_ref(), database)?;
+        match (self.header.protocol, opened.command_target()) {
+            (RecordedProtocol::Mongodb, _) => self.refuse_writes_to_documents(opened.as_ref())?,
+            (RecordedProtocol::Memcached, _) => self.refuse_writes_to_items(opened.as_ref())?,
+            (RecordedProtocol::Redis, Some(target)) => {
+                self.refuse_writes_to_keys(opened.as_ref(), target.as_ref(), database)?;
+            }
+            (RecordedProtocol::Redis, None) => {}
         }
         ready.notes.push(format!("replies are compared with those of {}", opened.redacted()));
         self.against = Some(AgainstServer { opened, options, survey, replies: Arc::default() });
