@@ -3,7 +3,7 @@
 use crate::args::{self, CliCommand};
 use crate::options::{ConductArgs, RunArgs, SendArgs, StatusArgs, StoreArgs};
 use crate::run;
-use dyno_experiment::directory::DirectoryCopy;
+use dyno_experiment::directory::{DirectoryCopy, DirectoryError};
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::experiment::ResumeArgs;
 use dyno_frontend::{experiment, in_cluster};
@@ -53,7 +53,7 @@ pub fn conduct(args: &ConductArgs) -> Result<Exit, Failure> {
     };
     // Pages and tables are made after the last run. What went wrong first is told first.
     match (ended, copy.map_or(Ok(()), |copy| copy.update(&args.out))) {
-        (Ok(_), Err(error)) => Err(Failure::unreachable(error)),
+        (Ok(_), Err(error)) => Err(DirectoryError::NotCopied(error).into()),
         (ended, _) => ended,
     }
 }
@@ -69,9 +69,14 @@ fn open_store(
 
 /// `dyno send`.
 pub fn send(args: &SendArgs) -> Result<Exit, Failure> {
-    if !args.dir.exists() {
-        open_store(&args.store, &args.dir, FETCH_OUTAGE)?;
+    if args.dir.exists() || args.store.store.is_none() {
+        send_folder(&args.dir, stdout().lock())?;
+        return Ok(Exit::Ok);
     }
-    send_folder(&args.dir, stdout().lock())?;
+    // Not into the directory: in the pod of a controller that is about to begin that is its own.
+    let taken = tempfile::tempdir()?;
+    let folder = taken.path().join(args.dir.file_name().unwrap_or_default());
+    open_store(&args.store, &folder, FETCH_OUTAGE)?;
+    send_folder(&folder, stdout().lock())?;
     Ok(Exit::Ok)
 }

@@ -160,7 +160,10 @@ impl From<DirectoryError> for Failure {
     fn from(error: DirectoryError) -> Self {
         match error {
             DirectoryError::Io { .. } => Failure::internal(error),
-            DirectoryError::NotCopied(_) => Failure::unreachable(error),
+            DirectoryError::NotCopied(ref cause) => match cause.downcast_ref() {
+                Some(StoreError::Io { .. } | StoreError::TooLarge { .. }) => Failure::internal(error),
+                _ => Failure::unreachable(error),
+            },
             error => Failure::usage(error),
         }
     }

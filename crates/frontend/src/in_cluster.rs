@@ -10,10 +10,11 @@ use dyno_config::experiment::kubernetes::{Kubernetes, ObjectStore};
 use dyno_engine::Control;
 use dyno_experiment::random::random_name;
 use dyno_hosts::kubernetes::controller::{
-    ClusterController, Conducted, ControllerState, TEXT_LIMIT, follows_another_pod, remove_left_of_own_job,
+    ClusterController, Conducted, ControllerState, TEXT_LIMIT, has_reached_store, note_reached_store,
+    remove_left_of_own_job,
 };
 use dyno_hosts::kubernetes::error::PodsError;
-use dyno_hosts::kubernetes::kubectl::{Kubectl, KubectlError};
+use dyno_hosts::kubernetes::kubectl::KubectlError;
 use dyno_localhost::trusted;
 use std::fs::OpenOptions;
 use std::io::Read as _;
@@ -409,19 +410,16 @@ pub fn await_cluster() -> Result<(), Failure> {
         // Outside of a Job there is no cluster to speak to yet.
         return Ok(());
     }
-    let kubectl = Kubectl::new(&Kubernetes::default());
     let (end, mut told) = (Instant::now() + AWAITED, false);
     loop {
-        match kubectl.run(&["get", "pods", "-l", "dyno.run=none", "-o", "name"], None) {
-            Err(error) if error.is_out_of_reach() && Instant::now() < end => {
+        match remove_left_of_own_job() {
+            Err(PodsError::Kubectl(error)) if error.is_out_of_reach() && Instant::now() < end => {
                 if !std::mem::replace(&mut told, true) {
                     terminal::note(&format!("waits for the cluster: {error}"));
                 }
                 std::thread::sleep(LOOK);
             }
-            Err(error) if error.is_out_of_reach() => return Err(refused(error)),
-            // Whatever else is wrong shows where it matters.
-            _ => return remove_left_of_own_job().map_err(refused_pods),
+            done => return done.map_err(refused_pods),
         }
     }
 }
@@ -480,9 +478,14 @@ pub fn open_store(
     let asked: ObjectStore = serde_json::from_str(text).map_err(Failure::internal)?;
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     // A first pod that finds nothing has a wrong address; a later one has lost what its forerunner had reached.
-    let first = if follows_another_pod().map_err(refused)? { outage } else { FIRST_ANSWER };
+    let follows = has_reached_store().map_err(refused)?;
+    let first = if follows { outage } else { FIRST_ANSWER };
     let client = StoreClient::open(&asked, &name, login)?;
-    Ok(Arc::new(FolderCopy::begin(client, out, (first, outage))?))
+    let copy = FolderCopy::begin(client, out, (first, outage), follows)?;
+    if !follows {
+        note_reached_store().map_err(refused)?;
+    }
+    Ok(Arc::new(copy))
 }
 
 #[cfg(test)]

@@ -207,6 +207,9 @@ pub const PUSH_ANSWER_BYTES: u64 = 64 << 10;
 /// Longest list or refusal of an object store, bytes: 1,000 keys of 1 KiB with what is said of each.
 pub const STORE_ANSWER_BYTES: u64 = 8 << 20;
 
+/// Most files of an experiment's folder in an object store: 100,000 runs of ten.
+pub const STORE_FILES: usize = 1_000_000;
+
 /// Largest file that an object store takes in one request, bytes.
 pub const STORE_FILE_BYTES: u64 = 5 << 30;
 

@@ -36,6 +36,14 @@ fn has(file: &Path, text: &str) -> bool {
     std::fs::read_to_string(file).is_ok_and(|found| found.contains(text))
 }
 
+/// Folders of the runs that a journal says have ended.
+fn ended_runs(journal: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(journal).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ended = lines.filter(|line| line["event"] == "ended");
+    ended.map(|line| line["dir"].as_str().unwrap().to_owned()).collect()
+}
+
 fn names(folder: &Path) -> Vec<String> {
     let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
     found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -100,15 +108,19 @@ fn one_is_killed(cluster: &Cluster, phase: usize, store: Option<&StoreProcess>) 
     let name = record["name"].as_str().unwrap();
     let work = format!("/work/{name}");
     let end = Instant::now() + Duration::from_secs(180);
-    loop {
+    let completed = loop {
         assert!(Instant::now() < end, "{what}: it does not come to that");
         let Some(pid) = controller_of(&work) else { continue };
-        if is_reached(&PathBuf::from(format!("/proc/{pid}/root{work}"))) {
+        let out = PathBuf::from(format!("/proc/{pid}/root{work}"));
+        if is_reached(&out) {
+            // What outlives the pod: the volume, or what the store has.
+            let kept = store.map_or(out, |store| store.bucket().join(name));
+            let completed = ended_runs(&kept.join("journal.jsonl"));
             dyno_testkit::signal(pid, "KILL");
-            break;
+            break completed;
         }
         std::thread::sleep(Duration::from_millis(2));
-    }
+    };
     let waited = dyno.run(&["status", "night", "--wait"]);
     let log = stdout(&dyno.run(&["logs", "night"]));
     assert!(stdout(&waited).contains("ended (exit code "), "{what}: {}\n{log}", stdout(&waited));
@@ -121,6 +133,8 @@ fn one_is_killed(cluster: &Cluster, phase: usize, store: Option<&StoreProcess>) 
     cells.sort_unstable();
     assert_eq!(cells, [1, 2], "{what}: each run ends once: {journal}");
     assert!(of("run").len() <= 3, "{what}: no more than the run under way is begun again: {journal}");
+    let ended = ended_runs(&dyno.path("night/journal.jsonl"));
+    assert!(completed.iter().all(|run| ended.contains(run)), "{what}: {completed:?} were there: {journal}");
     for ended in of("ended") {
         assert_eq!(ended["status"], "complete", "{what}: {ended}");
         let summary = dyno.summary(&format!("night/{}", ended["dir"].as_str().unwrap()));

@@ -133,7 +133,10 @@ fn what_a_killed_pod_had_completed_is_in_the_store_and_is_not_made_again() {
     let text = pod.text().to_string();
     let sent = pod.dyno.run(&["send", "three/dyno-1a2b", "--store", &text, "--login", "login"]);
     assert_exit(&sent, &[0]);
-    assert_eq!(files(&pod.dyno.path("three/dyno-1a2b")), stored);
+    assert!(!pod.dyno.path("three").exists(), "a conductor's own folder is left alone");
+    let received = pod.dyno.path("received");
+    dyno_hosts::kubernetes::transfer::receive_folder(sent.stdout.as_slice(), &received).unwrap();
+    assert_eq!(files(&received), stored);
     // A Job that makes nothing again finds nothing to do.
     let again = finish(pod.start("four", &pod.text(), &["--again", "failed"]));
     assert_eq!(again.status, output.status, "{}", stderr(&again));
@@ -201,6 +204,8 @@ fn a_store_that_stays_away_ends_the_experiment_and_another_pod_makes_what_it_lac
     assert_exit(&output, &[3]);
     let said = stderr(&output);
     assert!(said.contains("does not answer") && said.contains("is made again by `dyno resume`"), "{said}");
+    // What is tried after it was waited for in vain is tried once.
+    assert!(said.matches("tries again for 5 s").count() <= 1, "{said}");
     pod.store.restart(LOGIN);
     let known = pod.ended();
     assert!(known < 3);

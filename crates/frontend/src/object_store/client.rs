@@ -5,7 +5,7 @@ use crate::object_store::answer::{read_refusal, relative_name};
 use crate::object_store::error::StoreError;
 use crate::object_store::login::read_login;
 use dyno_config::experiment::kubernetes::ObjectStore;
-use dyno_types::limits::{STORE_ANSWER_BYTES, STORE_FILE_BYTES};
+use dyno_types::limits::{STORE_ANSWER_BYTES, STORE_FILE_BYTES, STORE_FILES};
 use rusty_s3::actions::ListObjectsV2;
 use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -40,8 +40,12 @@ impl StoreClient {
     /// The address is none.
     pub fn open(asked: &ObjectStore, name: &str, login: &Path) -> Result<Self, StoreError> {
         let address = asked.address();
-        // Stores of one's own have no names for their buckets.
-        let style = if asked.endpoint.is_some() { UrlStyle::Path } else { UrlStyle::VirtualHost };
+        // Stores of one's own have no names for their buckets, and a certificate of the provider's knows none with dots.
+        let style = if asked.endpoint.is_some() || asked.bucket.contains('.') {
+            UrlStyle::Path
+        } else {
+            UrlStyle::VirtualHost
+        };
         let wrong = |why: String| StoreError::Address(format!("{address}: {why}"));
         let url = address.parse().map_err(|error| wrong(format!("{error}")))?;
         let bucket = Bucket::new(url, style, asked.bucket.clone(), asked.region.clone())
@@ -79,7 +83,7 @@ impl StoreClient {
         loop {
             let mut action = self.bucket.list_objects_v2(Some(&login));
             action.with_prefix(format!("{}/", self.folder));
-            next.into_iter().for_each(|token| action.with_continuation_token(token));
+            next.iter().for_each(|token| action.with_continuation_token(token.as_str()));
             let mut answer = self.request(Request::Get, &action)?;
             let body = answer.body_mut().with_config().limit(STORE_ANSWER_BYTES).read_to_string();
             let body = body.map_err(|source| self.silent(source))?;
@@ -87,9 +91,14 @@ impl StoreClient {
                 .map_err(|error| StoreError::Garbled { place: self.place.clone(), why: error.to_string() })?;
             let own = page.contents.iter().filter_map(|object| relative_name(&object.key, &self.folder));
             names.extend(own.map(str::to_owned));
+            let again = next;
             next = page.next_continuation_token;
             if next.is_none() {
                 return Ok(names);
+            }
+            if next == again || names.len() > STORE_FILES {
+                let why = format!("its list has no end: {} files so far", names.len());
+                return Err(StoreError::Garbled { place: self.place.clone(), why });
             }
         }
     }

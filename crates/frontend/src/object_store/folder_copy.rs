@@ -11,6 +11,7 @@ use std::error::Error;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -32,11 +33,14 @@ pub struct FolderCopy {
     outage: Duration,
     /// Files that the store has, as they were when it got them.
     stored: Mutex<BTreeMap<String, FileState>>,
+    /// True once the store was waited for in vain: what is tried afterwards is tried once.
+    is_given_up: AtomicBool,
 }
 
 impl FolderCopy {
     /// Reaches the store, and takes what an earlier pod has put there into `folder`, where it is an experiment's. A store that
-    /// does not answer at first is waited for at most `first`, and later at most `outage`.
+    /// does not answer at first is waited for at most `first`, and later at most `outage`; so is a refusal, where `follows` says
+    /// that an earlier pod was let in.
     ///
     /// # Errors
     /// The store does not answer in time or refuses, or `folder` cannot be written.
@@ -44,18 +48,28 @@ impl FolderCopy {
         client: StoreClient,
         folder: &Path,
         (first, outage): (Duration, Duration),
+        follows: bool,
     ) -> Result<Self, StoreError> {
-        let names = persist(first, StoreError::is_silence, || client.list_names())?;
+        let passes = if follows { StoreError::may_pass } else { StoreError::is_silence };
+        let names = persist(first, passes, || client.list_names())?;
         let mut stored = BTreeMap::new();
         if names.iter().any(|name| name == LAST[1]) {
-            for name in names {
+            for name in names.into_iter().filter(|name| is_kept(name)) {
                 let path = folder.join(&name);
                 persist(outage, StoreError::may_pass, || client.get_file(&name, &path))?;
                 let about = path.metadata().map_err(|source| StoreError::Io { path, source })?;
                 stored.insert(name, state_of(&about));
             }
         }
-        Ok(FolderCopy { client, outage, stored: Mutex::new(stored) })
+        Ok(FolderCopy { client, outage, stored: Mutex::new(stored), is_given_up: AtomicBool::new(false) })
+    }
+
+    /// Has something done by the store, which is waited for as long as may be.
+    fn persist(&self, attempt: impl Fn() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let limit = if self.is_given_up.load(Ordering::Relaxed) { Duration::ZERO } else { self.outage };
+        let done = persist(limit, StoreError::may_pass, attempt);
+        self.is_given_up.store(done.is_err(), Ordering::Relaxed);
+        done
     }
 
     fn copy_changed(&self, folder: &Path) -> Result<(), StoreError> {
@@ -68,12 +82,12 @@ impl FolderCopy {
         changed.sort_by_key(|(name, _)| is_last(name));
         for (name, state) in changed {
             let path = folder.join(name);
-            persist(self.outage, StoreError::may_pass, || self.client.put_file(name, &path))?;
+            self.persist(|| self.client.put_file(name, &path))?;
             stored.insert(name.clone(), *state);
         }
         let gone: Vec<String> = stored.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
         for name in gone {
-            persist(self.outage, StoreError::may_pass, || self.client.remove_file(&name))?;
+            self.persist(|| self.client.remove_file(&name))?;
             stored.remove(&name);
         }
         Ok(())
@@ -90,7 +104,13 @@ fn state_of(about: &Metadata) -> FileState {
     (about.len(), about.modified().ok())
 }
 
-/// Takes down all files below a folder but those of this pod alone: its lock, and its list of what is to be removed.
+/// Returns whether a file is copied, either way. What belongs to one pod alone is not: its lock, and its list of what is to be
+/// removed.
+fn is_kept(name: &str) -> bool {
+    name != "lock" && !trusted::is_of_pods(name)
+}
+
+/// Takes down all files below a folder that are copied.
 fn files_below(
     folder: &Path,
     below: &str,
@@ -111,7 +131,7 @@ fn files_below(
         let shown = format!("{below}{name}");
         if kind.is_dir() {
             files_below(&entry.path(), &format!("{shown}/"), files)?;
-        } else if kind.is_file() && shown != "lock" && !trusted::is_of_pods(&shown) {
+        } else if kind.is_file() && is_kept(&shown) {
             files.insert(shown, state_of(&entry.metadata().map_err(failed)?));
         }
     }

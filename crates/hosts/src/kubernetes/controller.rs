@@ -9,7 +9,7 @@ use crate::kubernetes::in_pod::{CONDUCTED_BY, OWNER};
 use crate::kubernetes::kubectl::{Kubectl, KubectlError};
 use crate::kubernetes::manifests::pod::{DYNO, container_security, labels, pod, pull, resources};
 use crate::kubernetes::pods::{PodState, state};
-use crate::kubernetes::run_pods::{is_selector, removed};
+use crate::kubernetes::run_pods::{is_selector, remove, removed};
 use crate::kubernetes::servers::ServerPods;
 use dyno_config::experiment::kubernetes::{Kubernetes, Pods};
 use dyno_engine::Control;
@@ -29,6 +29,8 @@ const WORK: &str = "/work";
 pub const STORE_KEYS: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
 /// Name of the container.
 const CONTAINER: &str = "dyno";
+/// Annotation of a controller's Job: one of its pods has reached the object store.
+const STORE_REACHED: &str = "dyno.store-reached";
 /// Size of a claim that is made.
 const CLAIM_BYTES: u64 = 1 << 30;
 /// Pods that may be killed before the Job gives up.
@@ -549,22 +551,32 @@ fn mount_secret(spec: &mut Value, volume: &str, secret: &str, path: &str) {
 pub fn remove_left_of_own_job() -> Result<(), PodsError> {
     let owner = std::env::var(OWNER).unwrap_or_default();
     let Some((name, _)) = owner.split_once('/') else { return Ok(()) };
-    let (kubectl, selector) = (Kubectl::new(&Kubernetes::default()), format!("{CONDUCTED_BY}={name}"));
-    let words =
-        ["delete", "job", "-l", &selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
-    kubectl.run(&words, None)?;
-    removed(&kubectl, &selector, REMOVAL)
+    // Servers are the Job's: they would go with it, but later than it does, and be measured beside until then.
+    remove(&Kubectl::new(&Kubernetes::default()), &format!("{CONDUCTED_BY}={name}"), &[])
 }
 
-/// Returns whether a pod of this process' Job has ended before this one.
+/// Returns whether an earlier pod of this process' Job has reached the object store. Pods that were driven from their node are
+/// not counted by their Job, so that each leaves word there.
 ///
 /// # Errors
 /// The cluster does not answer, or refuses to.
-pub fn follows_another_pod() -> Result<bool, KubectlError> {
+pub fn has_reached_store() -> Result<bool, KubectlError> {
     let owner = std::env::var(OWNER).unwrap_or_default();
     let Some((name, _)) = owner.split_once('/') else { return Ok(false) };
     let job = Kubectl::new(&Kubernetes::default()).run_json(&["get", "job", name, "-o", "json"])?;
-    Ok(job["status"]["failed"].as_u64().is_some_and(|failed| failed > 0))
+    Ok(job["metadata"]["annotations"][STORE_REACHED].is_string())
+}
+
+/// Leaves word for later pods of this process' Job that the object store was reached.
+///
+/// # Errors
+/// The cluster does not answer, or refuses to.
+pub fn note_reached_store() -> Result<(), KubectlError> {
+    let owner = std::env::var(OWNER).unwrap_or_default();
+    let Some((name, _)) = owner.split_once('/') else { return Ok(()) };
+    let word = format!("{STORE_REACHED}=true");
+    let words = ["annotate", "job", name, "--overwrite", &word];
+    Kubectl::new(&Kubernetes::default()).run(&words, None).map(drop)
 }
 
 /// Waits for the end of a child, which is killed once `control` stops: it has a process group of its own, which Ctrl-C does not

@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 /// Name of the variable that says to which Job the objects of a run in this pod belong: `NAME/UID`.
 pub(super) const OWNER: &str = "DYNO_OWNER";
 
-/// Label of a run's Job that names the controller whose pod has made it: what a killed pod has left is found by it.
+/// Label of a run's objects and pods that names the controller whose pod has made them: what a killed pod has left is found
+/// by it.
 pub(super) const CONDUCTED_BY: &str = "dyno.controller";
 
 /// Files of the pod's account.

@@ -134,7 +134,12 @@ impl RunPods {
         if let Some((name, uid)) = std::env::var(OWNER).ok().as_deref().and_then(|own| own.split_once('/')) {
             let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid});
             own.made.job["metadata"]["ownerReferences"] = json!([owner]);
-            own.made.job["metadata"]["labels"][CONDUCTED_BY] = name.into();
+            // Servers that stay belong to another command, which removes them.
+            let of_run = if lasting { &mut [][..] } else { own.made.others.as_mut_slice() };
+            of_run
+                .iter_mut()
+                .chain([&mut own.made.job])
+                .for_each(|object| label_all(object, CONDUCTED_BY, name));
         }
         // From here on an error drops what there is, and so removes it.
         let job = own.kubectl.create_objects(std::slice::from_ref(&own.made.job))?;
@@ -417,6 +422,14 @@ impl Drop for RunPods {
     }
 }
 
+/// Gives an object, and the pods that are made of it, a label.
+fn label_all(object: &mut Value, label: &str, value: &str) {
+    object["metadata"]["labels"][label] = value.into();
+    if let Some(metadata) = object.pointer_mut("/spec/template/metadata") {
+        metadata["labels"][label] = value.into();
+    }
+}
+
 /// Names of the Jobs of workers that a run has.
 fn worker_jobs(run: &str, asked: &Kubernetes) -> Vec<String> {
     let loaders = (asked.load_pods > 0).then_some(LOADERS);
@@ -440,7 +453,8 @@ fn is_selected(object: &Value, selector: &str) -> bool {
     selector.split(',').all(|one| one.split_once('=').is_some_and(|(name, value)| label(name) == Some(value)))
 }
 
-fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), PodsError> {
+/// Removes all objects that a selector finds, and these secrets where it does, and waits until they and their pods are gone.
+pub(super) fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), PodsError> {
     let words =
         ["delete", KINDS, "-l", selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
     kubectl.run(&words, None)?;
