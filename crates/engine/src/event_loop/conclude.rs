@@ -23,6 +23,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
         let is_wait = self.dispatcher.is_recorded && op.request.limit > 0;
+        if is_wait {
+            self.pool.connections[op.connection as usize].wait_ended_ns = now;
+        }
         match outcome {
             // Nothing is to be said of a server that had no data.
             _ if is_wait => {}

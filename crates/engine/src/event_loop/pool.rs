@@ -53,6 +53,8 @@ pub(super) struct Connection<S> {
     pub timeouts: u8,
     /// When the last bytes before those at hand arrived, by the kernel.
     pub heard_ns: u64,
+    /// When a recorded command that waits for data ended last: until then the server had to keep those behind it waiting.
+    pub wait_ended_ns: u64,
     pub backoff_ns: u64,
     pub ever_ready: bool,
     /// Outcome of the last failed attempt to open it: until the next one, whatever needs it ends so.
@@ -144,6 +146,7 @@ impl<S> Connections<S> {
             dirty: false,
             timeouts: 0,
             heard_ns: 0,
+            wait_ended_ns: 0,
             backoff_ns: BACKOFF_NS.0,
             ever_ready: false,
             refused: None,

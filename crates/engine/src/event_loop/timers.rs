@@ -114,21 +114,19 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         let sweep_ns = timeout_ns.map_or(u64::MAX, sweep_every_ns);
         self.pool.next_sweep_ns = now + if waits { sweep_ns.min(WAIT_SWEEP_NS) } else { sweep_ns };
-        // Checks of nodes have a time-out of their own. A client that stood still before it sent gives the server all of its
-        // time.
-        let is_overdue = |op: &Op<D::Exchange>| {
-            let begun_ns = op.begun_ns.max(op.first_sent_ns);
+        // Checks of nodes have a time-out of their own.
+        let is_overdue = |thread: &Self, op: &Op<D::Exchange>| {
             let limit_ns = wait_limit_ns(waits, &op.request).or(timeout_ns);
             op.active
                 && op.user != CHECKER
-                && limit_ns.is_some_and(|limit_ns| now.saturating_sub(begun_ns) >= limit_ns)
+                && limit_ns.is_some_and(|limit_ns| thread.waited_ns(op, now) >= limit_ns)
         };
-        if self.operations.ops.iter().any(is_overdue) {
+        if self.operations.ops.iter().any(|op| is_overdue(self, op)) {
             self.catch_up()?;
         }
         for id in 0..self.operations.ops.len() as u32 {
             let op = &self.operations.ops[id as usize];
-            if !is_overdue(op) {
+            if !is_overdue(self, op) {
                 continue;
             }
             let connection = op.connection;
@@ -176,6 +174,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.renew(connection);
     }
 
+    /// The time that the server has had for an operation by `now`, nanoseconds. What the client held back before it sent is no
+    /// wait for the server, and what a wait for data before it has taken is none of its making.
+    #[inline]
+    fn waited_ns(&self, op: &Op<D::Exchange>, now: u64) -> u64 {
+        let mut begun_ns = op.begun_ns.max(op.first_sent_ns);
+        if self.dispatcher.is_recorded {
+            begun_ns = begun_ns.max(self.pool.connections[op.connection as usize].wait_ended_ns);
+        }
+        now.saturating_sub(begun_ns)
+    }
+
     /// Returns whether an operation is in a pipeline behind one that waits for data: the server must keep it waiting.
     fn is_behind_wait(&self, id: u32) -> bool {
         let op = &self.operations.ops[id as usize];
@@ -199,8 +208,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     #[inline]
     pub(super) fn came_too_late(&self, id: u32, came_ns: u64) -> bool {
         let op = &self.operations.ops[id as usize];
-        // What the client held back before it sent is no wait for the server.
-        let waited_ns = came_ns.saturating_sub(op.begun_ns.max(op.first_sent_ns));
+        let waited_ns = self.waited_ns(op, came_ns);
         let limit_ns = match wait_limit_ns(self.dispatcher.is_recorded, &op.request) {
             Some(_) => None,
             None => self.shared.job.timeout_ns,
