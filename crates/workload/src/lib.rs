@@ -54,6 +54,8 @@ pub struct Hooks {
 impl Hooks {
     /// All of them.
     pub const ALL: Hooks = Hooks { scripts: true, settled: true, answered: true, resume: true };
+    /// None of them.
+    pub const NONE: Hooks = Hooks { scripts: false, settled: false, answered: false, resume: false };
 }
 
 /// When a user's next recorded operation begins.

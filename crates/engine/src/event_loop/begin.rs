@@ -19,17 +19,20 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         // Open loop: by the intended start. A user's next operation belongs to where it starts.
         let mut warm =
             if self.dispatcher.is_open { intended < self.clock.measure_ns } else { !self.clock.measuring };
-        let transaction = match self.dispatcher.is_recorded {
-            true => self.begin_step(user, &mut request, intended, warm, now),
-            false => None,
-        };
-        match transaction {
-            // Its first command was the arrival.
-            Some(begun_warm) => warm = begun_warm,
-            // What waits for data is beside the others.
-            None if self.dispatcher.is_recorded && request.limit > 0 => {}
-            None if warm && self.clock.measuring => self.recorder.now.carried_arrivals += 1,
-            None => self.recorder.now.arrivals += 1,
+        let mut is_arrival = true;
+        if self.dispatcher.is_recorded {
+            match self.begin_step(user, &mut request, intended, warm, now) {
+                // Its transaction's first command was the arrival.
+                Some(begun_warm) => (warm, is_arrival) = (begun_warm, false),
+                // What waits for data is beside the others.
+                None => is_arrival = request.limit == 0,
+            }
+        }
+        if is_arrival {
+            match warm && self.clock.measuring {
+                true => self.recorder.now.carried_arrivals += 1,
+                false => self.recorder.now.arrivals += 1,
+            }
         }
         if intended < self.clock.measure_ns && !warm {
             // A user that was ready before the phase: what it waited until then is none of it.

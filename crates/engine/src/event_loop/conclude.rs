@@ -3,6 +3,7 @@
 use super::load_thread::LoadThread;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request};
+use dyno_workload::Hooks;
 use std::cmp::Reverse;
 
 /// Pause of a user after a lost or refused connection, nanoseconds: first and longest.
@@ -26,20 +27,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if is_wait {
             self.pool.connections[op.connection as usize].wait_ended_ns = now;
         }
-        match outcome {
-            // Nothing is to be said of a server that had no data.
-            _ if is_wait => {}
-            Outcome::Ok => {
-                let mut begun_ns = op.begun_ns;
-                if self.recorder.ends_gap(now) {
-                    // Whichever reply is read first: all that are under way have waited.
-                    let under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
-                    begun_ns = under_way.map(|op| op.begun_ns).min().unwrap_or(begun_ns);
-                }
-                self.recorder.note_success(begun_ns, now);
+        // Nothing is to be said of a server that had no data to wait for.
+        if outcome.is_ok() && !is_wait {
+            let mut begun_ns = op.begun_ns;
+            if self.recorder.ends_gap(now) {
+                // Whichever reply is read first: all that are under way have waited.
+                let under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
+                begun_ns = under_way.map(|op| op.begun_ns).min().unwrap_or(begun_ns);
             }
-            _ if outcome.is_unanswered() => self.recorder.note_unanswered(op.begun_ns),
-            _ => {}
+            self.recorder.note_success(begun_ns, now);
+        } else if outcome.is_unanswered() && !is_wait {
+            self.recorder.note_unanswered(op.begun_ns);
         }
         let op = &mut self.operations.ops[id as usize];
         let warm_but_late = op.warm && self.clock.measuring;
@@ -54,24 +52,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             };
             op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + (service_ns - own_ns) };
         }
-        // What comes after the first request of a script begins when that has ended, whichever side was late before.
-        let first = op.intended_ns == op.first_intended_ns;
-        let server_ns = if first { op.ideal_ns.saturating_sub(op.intended_ns) } else { service_ns };
         let request = op.request;
-        let spoils =
-            !outcome.is_ok() && (!self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome));
-        if spoils && op.first_outcome.is_ok() {
-            op.first_outcome = outcome;
-        }
-        let wrong = || self.driver.verified(&op.exchange) == Some(Outcome::Mismatch);
-        if self.shared.own.verify.is_some() && outcome.is_ok() && op.first_outcome.is_ok() && wrong() {
+        let records_more = self.shared.records_more;
+        if !outcome.is_ok() {
+            self.note_failure(id, outcome);
+        } else if records_more
+            && self.shared.own.verify.is_some()
+            && op.first_outcome.is_ok()
+            && self.driver.verified(&op.exchange) == Some(Outcome::Mismatch)
+        {
             op.first_outcome = Outcome::Mismatch;
-        }
-        let has_words = outcome.is_error_reply()
-            || (outcome == Outcome::Mismatch && request.verb == dyno_types::Verb::Command);
-        if has_words && self.errors.iter().all(|(o, _)| *o != outcome) {
-            let message = self.driver.last_error().to_owned();
-            self.remember(outcome, &message);
         }
         if is_wait {
             // One that was ended early has no time.
@@ -81,31 +71,58 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         } else if !warm_but_late {
             self.recorder.now.record_ended(request.metric, outcome, service_ns, response_ns);
             if self.dispatcher.is_open && outcome.is_ok() {
+                // What comes after the first request of a script begins when that has ended, whichever side was late before.
+                let op = &self.operations.ops[id as usize];
+                let is_first = op.intended_ns == op.first_intended_ns;
+                let server_ns =
+                    if is_first { op.ideal_ns.saturating_sub(op.intended_ns) } else { service_ns };
                 self.recorder.now.record_server(request.metric, server_ns);
             }
-            self.record_own(id, outcome, now, service_ns, response_ns);
-            if self.dispatcher.timed && !outcome.is_unanswered() {
-                self.shared.job.workload.timed(&request, service_ns, now.saturating_sub(self.clock.epoch_ns));
+            if records_more {
+                self.record_own(id, outcome, now, service_ns, response_ns);
             }
         }
         if !outcome.is_ok() && self.try_again(id, outcome, now) {
             return;
         }
-        if self.hooks.answered {
-            let records = self.driver.records(&self.operations.ops[id as usize].exchange);
-            self.shared.job.workload.answered(&request, outcome, records);
-        }
-        if self.hooks.settled {
-            self.shared.job.workload.settled(&request, &self.shared.frontier);
-        }
-        if self.hooks.scripts
-            && let Some(next) = self.shared.job.workload.next(&request, outcome)
+        if self.hooks != Hooks::NONE
+            && let Some(next) = self.call_hooks(id, &request, outcome)
         {
             let op = &mut self.operations.ops[id as usize];
             (op.request, op.intended_ns, op.begun_ns, op.sent_ns, op.hops) = (next, now, now, 0, 0);
             return self.send_request(id);
         }
         self.end_operation(id, now, warm_but_late);
+    }
+
+    /// Tells the workload of the end of a request, as it has asked for; returns what comes next in the same operation.
+    fn call_hooks(&mut self, id: u32, request: &Request, outcome: Outcome) -> Option<Request> {
+        let workload = &self.shared.job.workload;
+        if self.hooks.answered {
+            let records = self.driver.records(&self.operations.ops[id as usize].exchange);
+            workload.answered(request, outcome, records);
+        }
+        if self.hooks.settled {
+            workload.settled(request, &self.shared.frontier);
+        }
+        if self.hooks.scripts { workload.next(request, outcome) } else { None }
+    }
+
+    /// A request of an operation has failed: it may spoil all of it, and its words are kept.
+    #[cold]
+    fn note_failure(&mut self, id: u32, outcome: Outcome) {
+        let op = &mut self.operations.ops[id as usize];
+        let request = op.request;
+        let spoils = !self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome);
+        if spoils && op.first_outcome.is_ok() {
+            op.first_outcome = outcome;
+        }
+        let has_words = outcome.is_error_reply()
+            || (outcome == Outcome::Mismatch && request.verb == dyno_types::Verb::Command);
+        if has_words && self.errors.iter().all(|(o, _)| *o != outcome) {
+            let message = self.driver.last_error().to_owned();
+            self.remember(outcome, &message);
+        }
     }
 
     /// Plans another attempt of a failed insert; false if there is none.
@@ -183,26 +200,42 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if keep {
             interval.samples.push(sample(op.request.metric, outcome, service_ns, response_ns));
         }
+        if self.dispatcher.timed && !outcome.is_unanswered() {
+            self.shared.job.workload.timed(&op.request, service_ns, done_ns);
+        }
     }
 
     /// The operation has ended: its arrival gets its outcome, and its user becomes free.
     fn end_operation(&mut self, id: u32, now: u64, warm_but_late: bool) {
         let op = &mut self.operations.ops[id as usize];
-        let seen_again = self.hooks.scripts || self.hooks.resume;
-        let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
-        let holds_place = op.holds_place;
+        let (outcome, holds_place) = (op.first_outcome, op.holds_place);
         debug_assert!(!op.internal, "the driver's own questions are no arrivals");
         debug_assert!(op.first_intended_ns <= now, "nothing ends before it was due");
         op.active = false;
         let (warm, intended_ns) = (op.warm, op.first_intended_ns);
-        if self.dispatcher.is_recorded && (first.script != 0 || first.limit > 0) {
-            if first.script != 0 {
-                self.end_step(id, &first, now);
-            }
-            return self.free_operation(id, holds_place, &first, outcome, now);
+        let request = op.request;
+        let is_beside = self.dispatcher.is_recorded && (request.script != 0 || request.limit > 0);
+        if is_beside && request.script != 0 {
+            self.end_step(id, &request, now);
         }
+        if !is_beside {
+            self.count_operation(id, (warm, intended_ns), warm_but_late, outcome, now);
+        }
+        self.free_operation(id, holds_place, outcome, now);
+    }
+
+    /// Counts an operation that has ended with this outcome.
+    #[inline]
+    fn count_operation(
+        &mut self,
+        id: u32,
+        (warm, intended_ns): (bool, u64),
+        warm_but_late: bool,
+        outcome: Outcome,
+        now: u64,
+    ) {
         self.count_completion(warm_but_late, outcome, now);
-        if !self.dispatcher.is_open && (warm || now + self.think_ns() > self.clock.bound_ns) {
+        if !self.dispatcher.is_open && (warm || now + self.dispatcher.think_ns > self.clock.bound_ns) {
             self.clip(warm, intended_ns, now);
         }
         let op = &self.operations.ops[id as usize];
@@ -215,7 +248,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 interval.ideal.record(op.ideal_ns - op.first_intended_ns);
             }
             if self.hooks.scripts
-                && let Some(metric) = self.shared.job.workload.script(&first)
+                && let Some(metric) = self.shared.job.workload.script(&op.first)
             {
                 let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
                 let response_ns = now - op.first_intended_ns;
@@ -227,11 +260,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
-        self.free_operation(id, holds_place, &first, outcome, now);
     }
 
     /// The place of an operation becomes free, and its user.
-    fn free_operation(&mut self, id: u32, holds_place: bool, first: &Request, outcome: Outcome, now: u64) {
+    #[inline]
+    fn free_operation(&mut self, id: u32, holds_place: bool, outcome: Outcome, now: u64) {
         let op = &self.operations.ops[id as usize];
         let (user, ideal_ns) = (op.user, op.ideal_ns);
         if self.dispatcher.is_recorded && op.sent_ns != 0 {
@@ -242,20 +275,20 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         debug_assert!(self.operations.places_add_up());
         self.counts_ended(user);
         if holds_place {
-            self.release(user, first, outcome, now, ideal_ns);
+            self.release(user, id, outcome, now, ideal_ns);
         }
     }
 
-    fn release(&mut self, user: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
-        let think_ns = match self.shared.job.pacing {
-            crate::job::Pacing::Closed { think_ns } => think_ns,
-            crate::job::Pacing::Recorded => return self.release_recorded(user, outcome, now, ideal_ns),
+    /// A user goes on, or ends, after its operation `id`, whose place is free by now and not taken yet.
+    fn release(&mut self, user: u32, id: u32, outcome: Outcome, now: u64, ideal_ns: u64) {
+        if self.dispatcher.is_recorded {
+            return self.release_recorded(user, outcome, now, ideal_ns);
+        }
+        if self.dispatcher.is_open {
             // A place on a connection: the schedule alone decides.
-            crate::job::Pacing::Open { .. } => {
-                self.dispatcher.free_ns.push(Reverse(ideal_ns));
-                return self.dispatcher.idle.push_back((user, now));
-            }
-        };
+            self.dispatcher.free_ns.push(Reverse(ideal_ns));
+            return self.dispatcher.idle.push_back((user, now));
+        }
         if self.clock.issued_all && self.clock.drain.counted {
             self.clock.note_user_out(now);
         }
@@ -266,8 +299,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             (true, 0) => PENALTY_NS.0,
             (true, before) => (before * 2).min(PENALTY_NS.1),
         };
-        let resume = if self.hooks.resume { self.shared.job.workload.resume_ns(first, now) } else { now };
-        let until = resume.max(now + think_ns.max(state.penalty_ns));
+        let resume = match self.hooks.resume {
+            true => self.shared.job.workload.resume_ns(&self.operations.ops[id as usize].first, now),
+            false => now,
+        };
+        let until = resume.max(now + self.dispatcher.think_ns.max(state.penalty_ns));
         if resume == u64::MAX {
             self.retire_user(user);
         } else if until == now {

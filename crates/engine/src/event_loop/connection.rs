@@ -12,7 +12,7 @@ use dyno_types::driver::NOWHERE;
 use dyno_types::limits::BACKOFF_NS;
 use dyno_types::{ConnectionStep, Driver, Outcome, RefusalCode, Refused};
 use std::collections::VecDeque;
-use std::{io, iter};
+use std::io;
 
 /// Connections that may be opening at once: a server's accept queue holds 511 by default.
 const OPENING: usize = 128;
@@ -61,19 +61,26 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// The user's connection to a node, opened if it does not exist yet.
+    #[inline]
     pub(super) fn connection_to(&mut self, user: u32, node: u16) -> u32 {
         debug_assert_ne!(node, NOWHERE, "what goes nowhere needs no connection");
-        let connections = &mut self.users[user as usize].connections;
-        if connections.len() <= node as usize {
-            connections.resize(node as usize + 1, None);
+        match self.users[user as usize].connections.get(node as usize) {
+            Some(&Some(id)) => {
+                debug_assert_eq!(self.pool.connections[id as usize].user, user);
+                debug_assert_eq!(self.pool.connections[id as usize].node, node);
+                id
+            }
+            _ => self.open_first(user, node),
         }
-        if let Some(id) = connections[node as usize] {
-            debug_assert_eq!(self.pool.connections[id as usize].user, user);
-            debug_assert_eq!(self.pool.connections[id as usize].node, node);
-            return id;
-        }
+    }
+
+    /// A user's first connection to a node.
+    #[cold]
+    fn open_first(&mut self, user: u32, node: u16) -> u32 {
         let id = self.pool.add_connection(user, node);
-        self.users[user as usize].connections[node as usize] = Some(id);
+        let connections = &mut self.users[user as usize].connections;
+        connections.resize(connections.len().max(node as usize + 1), None);
+        connections[node as usize] = Some(id);
         self.open(id);
         id
     }
@@ -288,16 +295,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if c.state != State::Ready {
             return;
         }
-        if c.output.is_empty() && !c.watching {
-            // A request that sends nothing, because it waits for a message, waits from now on.
-            if c.unsent > 0 {
-                let stamp = self.net.now();
-                self.stamp(id, stamp);
-            }
+        let sends_nothing = c.output.is_empty() && !c.watching;
+        if sends_nothing && c.unsent == 0 {
             return;
         }
         let stamp = self.net.now();
         self.stamp(id, stamp);
+        // A request that sends nothing, because it waits for a message, waits from now on.
+        if sends_nothing {
+            return;
+        }
         let c = &mut self.pool.connections[id as usize];
         let Some(socket) = c.socket.as_mut() else { return };
         match self.net.send(socket, &c.output[c.written..]) {
@@ -351,18 +358,21 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if op.internal || op.warm || !first {
                 continue;
             }
-            // A batch is late by its leader, when a client that is never late would have sent all of it.
             let op = &self.operations.ops[reply.op as usize];
             let interval = &mut self.recorder.now;
-            for late_ns in iter::once(op)
-                .chain(op.passengers.iter().map(|&id| &self.operations.ops[id as usize]))
-                .map(|one| stamp.saturating_sub(if open_loop { op.ideal_ns } else { one.intended_ns }))
-            {
-                if open_loop {
+            if open_loop {
+                // A batch is late by its leader, when a client that is never late would have sent all of it.
+                let (late_ns, held_ns) =
+                    (stamp.saturating_sub(op.ideal_ns), stamp.saturating_sub(op.ready_ns));
+                for _ in 0..=op.passengers.len() {
                     interval.lag.record(late_ns);
-                    self.dispatcher.induced.note_sent(stamp, stamp.saturating_sub(op.ready_ns));
-                } else {
-                    interval.turnaround.record(late_ns);
+                    self.dispatcher.induced.note_sent(stamp, held_ns);
+                }
+            } else {
+                interval.turnaround.record(stamp.saturating_sub(op.intended_ns));
+                for &passenger in &op.passengers {
+                    let intended_ns = self.operations.ops[passenger as usize].intended_ns;
+                    interval.turnaround.record(stamp.saturating_sub(intended_ns));
                 }
             }
         }

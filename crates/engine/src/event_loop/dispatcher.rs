@@ -18,6 +18,8 @@ pub(super) struct Dispatcher {
     pub(super) timed: bool,
     /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
     pub(super) idle: VecDeque<(u32, u64)>,
+    /// Pause of a user between two operations, nanoseconds.
+    pub(super) think_ns: u64,
     /// Open loop: when each of the idle places would be free if the client were never late.
     pub(super) free_ns: BinaryHeap<Reverse<u64>>,
     /// Users that think or are being kept from a dead server: (until, user).
@@ -51,6 +53,10 @@ impl Dispatcher {
             is_open: !matches!(job.pacing, Pacing::Closed { .. }),
             is_recorded: job.pacing == Pacing::Recorded,
             timed: job.workload.times_each(),
+            think_ns: match job.pacing {
+                Pacing::Closed { think_ns } => think_ns,
+                Pacing::Open { .. } | Pacing::Recorded => 0,
+            },
             idle: VecDeque::with_capacity(users * job.pipeline),
             free_ns: BinaryHeap::new(),
             resting: BinaryHeap::new(),

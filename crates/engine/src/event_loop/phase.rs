@@ -2,7 +2,6 @@
 
 use super::load_thread::LoadThread;
 use super::pool::CHECKER;
-use crate::job::Pacing;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
@@ -33,20 +32,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Pause of a user between two operations, nanoseconds.
-    #[inline]
-    pub(super) fn think_ns(&self) -> u64 {
-        match self.shared.job.pacing {
-            Pacing::Closed { think_ns } => think_ns,
-            Pacing::Open { .. } | Pacing::Recorded => 0,
-        }
-    }
-
     /// Sets right what the histograms say of a user's operation, due at `intended_ns` and done at `now`, and of the pause after
     /// it, where a boundary of the measured phase lies in them. Little's law counts the pause with the operation before it.
     #[cold]
     pub(super) fn clip(&mut self, warm: bool, intended_ns: u64, now: u64) {
-        let rested = now.saturating_add(self.think_ns());
+        let rested = now.saturating_add(self.dispatcher.think_ns);
         self.clock.clipped_ns +=
             clipped_ns((self.clock.measure_ns, self.clock.bound_ns), warm, (intended_ns, rested));
     }

@@ -68,7 +68,7 @@ impl Workload for MixLoad {
     }
 
     fn hooks(&self) -> Hooks {
-        Hooks { scripts: false, settled: false, answered: false, resume: false }
+        Hooks::NONE
     }
 
     fn is_pure(&self) -> bool {

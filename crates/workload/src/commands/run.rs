@@ -168,7 +168,7 @@ impl Workload for CommandRun {
     }
 
     fn hooks(&self) -> Hooks {
-        Hooks { scripts: false, settled: false, answered: false, resume: false }
+        Hooks::NONE
     }
 
     fn times_each(&self) -> bool {

@@ -71,7 +71,7 @@ impl Workload for TemplateLoad {
     }
 
     fn hooks(&self) -> Hooks {
-        Hooks { scripts: false, settled: false, answered: false, resume: false }
+        Hooks::NONE
     }
 
     fn documents(&self) -> Option<u64> {

@@ -44,12 +44,12 @@ impl Lengths {
     #[inline]
     fn of(&self, seed: u64, field: u16) -> usize {
         // Index 0 of this purpose is taken by the request's own choices.
-        let mut stream = Stream::new(seed, u64::from(field) + 1, Purpose::Choice);
+        let stream = || Stream::new(seed, u64::from(field) + 1, Purpose::Choice);
         match self {
             Lengths::Constant(bytes) => *bytes,
-            Lengths::Uniform { least, choices } => (least + stream.next_below(*choices)) as usize,
-            Lengths::Zipfian { least, ranks } => (least + ranks.rank(stream.next_unit())) as usize,
-            Lengths::Histogram(histogram) => histogram.length(stream.next_u64()) as usize,
+            Lengths::Uniform { least, choices } => (least + stream().next_below(*choices)) as usize,
+            Lengths::Zipfian { least, ranks } => (least + ranks.rank(stream().next_unit())) as usize,
+            Lengths::Histogram(histogram) => histogram.length(stream().next_u64()) as usize,
         }
     }
 }
