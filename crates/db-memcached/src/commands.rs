@@ -1,6 +1,8 @@
 //! What a workload of commands asks memcached before the load: which keys are there.
 
+use crate::protocol::own::{first_key, put_command};
 use crate::protocol::reply::{NotMemcached, Reply, read_reply};
+use crate::protocol::traffic::{CommandGroup, ReplyReader, ReplyShape, SkippedReply};
 use crate::protocol::{MemcachedFacts, MemcachedOptions};
 use crate::target::OpenMemcached;
 use dyno_db::command_target::{CommandTarget, Words};
@@ -108,12 +110,17 @@ fn connect(
 }
 
 impl CommandTarget for MemcachedCommands<'_> {
-    /// The driver has refused whatever is neither `get` nor `set`.
+    /// The driver refuses what is none of its commands.
     fn describe(&self, commands: &[Words]) -> Result<Vec<CommandFacts>, (usize, RunError)> {
         let facts = |words: &Words| {
-            let reads = words[0] == b"get";
-            let keys = if reads { (1..words.len() as u16).collect() } else { vec![1] };
-            CommandFacts { keys, reads, blocks: false }
+            let group = CommandGroup::of_name(&words[0]).unwrap_or_default();
+            let first = first_key(&words[0], group);
+            let last = if group == CommandGroup::Get { words.len() } else { 2 };
+            CommandFacts {
+                keys: first.map_or(Vec::new(), |first| (first as u16..last as u16).collect()),
+                reads: matches!(group, CommandGroup::Get | CommandGroup::MetaGet | CommandGroup::MetaDebug),
+                blocks: false,
+            }
         };
         Ok(commands.iter().map(facts).collect())
     }
@@ -149,8 +156,30 @@ impl CommandTarget for MemcachedCommands<'_> {
         self.count("delete", keys, |_| true).map(drop)
     }
 
-    fn send(&self, _words: &Words, _key: Option<&[u8]>) -> Result<(), RunError> {
-        Err(refused("memcached: once: expected `for: KEYS`, a set for each key".into()))
+    fn send(&self, words: &Words, key: Option<&[u8]>) -> Result<(), RunError> {
+        let name = String::from_utf8_lossy(&words[0]).into_owned();
+        let group = CommandGroup::of_name(&words[0]).unwrap_or_default();
+        let (mut value, mut sent) = (Vec::new(), Vec::new());
+        let mut put = |number: usize, out: &mut Vec<u8>| out.extend_from_slice(&words[number]);
+        if put_command(group, words.len(), &mut put, (&mut value, &mut sent)).is_err() {
+            let word = String::from_utf8_lossy(&sent).into_owned();
+            return Err(refused(format!("memcached: {name}: the word {word:?} cannot stand in a command")));
+        }
+        let server = key.map_or(0, |key| self.0.servers.server_of(key));
+        let endpoint = &self.0.servers.server_endpoints()[usize::from(server)];
+        let mut reader = ReplyReader::default();
+        let mut hear = |received: &mut Vec<u8>, _: &mut Vec<u8>| {
+            reader.reset();
+            match reader.read_reply(received, &mut 0) {
+                Ok(None) => ReadStatus::Need,
+                Ok(Some(SkippedReply { shape: ReplyShape::Error, .. })) => {
+                    ReadStatus::Refused(format!("{name}: {}", String::from_utf8_lossy(reader.first_line())))
+                }
+                Ok(Some(_)) => ReadStatus::Done,
+                Err(NotMemcached) => ReadStatus::Refused(format!("{name}: no reply of memcached")),
+            }
+        };
+        self.converse(endpoint, sent, &mut hear)
     }
 
     fn load_script(&self, _body: &[u8], _function: bool) -> Result<(), RunError> {

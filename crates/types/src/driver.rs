@@ -55,6 +55,9 @@ impl fmt::Display for Endpoint {
 /// No node: what is routed there ends as unreachable.
 pub const NOWHERE: u16 = u16::MAX;
 
+/// No node either: the request cannot be sent to any, and ends as a bad request. No server is at fault, and none is waited for.
+pub const UNSENDABLE: u16 = u16::MAX - 1;
+
 /// Next step after a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
@@ -196,8 +199,8 @@ pub trait Driver: Send {
         outcome
     }
 
-    /// The node that command number `command` must be sent to; [`NOWHERE`] if there is none, and
-    /// [`Driver::last_error`] says why.
+    /// The node that command number `command` must be sent to; [`NOWHERE`] if there is none, [`UNSENDABLE`] if it cannot
+    /// be sent; then [`Driver::last_error`] says why.
     fn route(&mut self, exchange: &Self::Exchange, command: u32) -> u16;
 
     /// Appends command number `command`.

@@ -623,9 +623,75 @@ commands:
     std::fs::remove_dir_all(dyno.path("d")).unwrap();
     let again = run();
     assert!(stderr(&again).contains("the data are there already"), "{}", stderr(&again));
-    let refused = dyno.run(&["run", &uri, "--command", "incr a 1", "--no-out"]);
-    assert_exit(&refused, &[2]);
-    assert!(stderr(&refused).contains("the command \"incr\" is not sent"), "{}", stderr(&refused));
+    for (command, expected) in [
+        ("inkr a 1", "the command \"inkr\" is not sent; did you mean incr?"),
+        ("delete a noreply", "expected no noreply and no q"),
+        ("set a 0", "set: 3 words: expected 5; the value is the last one"),
+        ("quit", "the command \"quit\" is not sent: expected one of"),
+        ("flush_all", "the command \"flush_all\" is not sent: expected one of"),
+    ] {
+        let refused = dyno.run(&["run", &uri, "--command", command, "--no-out"]);
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains(expected), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn memcached_takes_all_its_commands_with_steps_and_demands() {
+    let Some(server) = Memcached::start("commands", &[]) else { return };
+    let (dyno, uri) = (Dyno::new(), format!("memcached://127.0.0.1:{}", server.port));
+    let file = "
+keys: { items: { count: 200, format: 'item:%{n}' }, none: { count: 100, format: 'none:%{n}' } }
+load:
+  - { for: items, command: [ms, { $key: items }, T600, { $string: 30 }] }
+  - { once: true, command: [set, counter, 0, 0, '1000'] }
+commands:
+  count: { command: [incr, counter, '1'], expect: { type: integer } }
+  there: { command: [add, { $key: items }, '0', '0', x], miss: not_found }
+  gone: { command: [delete, { $key: none }], miss: ok }
+  read: { command: [mg, { $key: items }, v, t], expect: { length: 30 } }
+  wrong: { command: [get, counter], expect: { value: 'no number' } }
+  copy:
+    steps:
+      - { name: take, command: [get, { $key: items }], as: found }
+      - { name: put, command: [set, copy, '0', '0', 'of %{found}'] }
+  empty:
+    steps:
+      - { name: take, command: [get, { $key: none }], as: nothing, miss: ok }
+      - { name: touch, command: [touch, '%{nothing}', '0'] }
+  both:
+    mode: pipelined
+    steps:
+      - { name: first, command: [touch, counter, '0'] }
+      - { name: second, command: [mn] }
+";
+    std::fs::write(dyno.path("m.yaml"), file).unwrap();
+    let run = dyno.run(&[&["run", &uri, "--workload", "m.yaml"][..], &COMMON].concat());
+    assert_exit(&run, &[0, 5]);
+    let summary = dyno.summary("d");
+    let all = |name: &str, outcome: &str| ended(&summary, name, outcome);
+    assert!(all("count", "ok") >= 200, "{}", stdout(&run));
+    // The server has counted the same, and its counter is one more for each.
+    assert_eq!(server.stat("incr_hits"), all("count", "ok"));
+    assert_eq!((server.stat("delete_misses"), server.stat("delete_hits")), (all("gone", "not_found"), 0));
+    assert_eq!((all("there", "ok"), all("wrong", "ok"), all("read", "mismatch")), (0, 0, 0));
+    assert!(all("wrong", "mismatch") > 0 && all("read", "ok") > 0 && all("there", "not_found") > 0);
+    assert!(stdout(&run).contains("expected \"no number\""), "{}", stdout(&run));
+    // What cannot be sent is no fault of the server's.
+    assert!(all("empty", "bad_request") > 0 && all("empty", "ok") == 0, "{}", stdout(&run));
+    assert!(stdout(&run).contains("cannot have the word"), "{}", stdout(&run));
+    assert_eq!(server.stat("touch_hits"), all("both", "ok"));
+    assert!(all("copy", "ok") > 0 && all("both", "ok") > 0, "{}", stdout(&run));
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    std::io::Write::write_all(&mut stream, b"get copy counter\r\n").unwrap();
+    let mut heard = String::new();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream));
+    while !heard.ends_with("END\n") {
+        heard += &format!("{}\n", lines.next().unwrap().unwrap());
+    }
+    // `of ` and the 30 bytes of a value.
+    assert!(heard.contains("VALUE copy 0 33\nof "), "{heard}");
+    assert!(heard.contains(&format!("\n{}\n", 1_000 + all("count", "ok"))), "{heard}");
 }
 
 #[test]

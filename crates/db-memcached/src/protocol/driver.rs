@@ -9,12 +9,12 @@ use super::errors::{classify_error, loses_step};
 use super::facts;
 use super::ketama::Servers;
 use super::options::{Layout, MemcachedOptions, Protocol, Update};
-use super::own::{self, Own};
+use super::own::{self, OwnTemplate};
 use super::reply::{NotMemcached, Reply, read_reply};
 use super::traffic::{CommandGroup, ReplyReader, ReplyShape};
 use super::{meta, records, text};
 use dyno_db::command_traffic::Unreported;
-use dyno_types::driver::NOWHERE;
+use dyno_types::driver::UNSENDABLE;
 use dyno_types::{
     Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, RefusalCode, Refused, Request, Then, Verb,
 };
@@ -29,45 +29,47 @@ const TRIES: u32 = 8;
 #[derive(Debug, Default)]
 pub struct Exchange {
     pub(super) request: Request,
-    place: KeySpan,
+    pub(super) place: KeySpan,
     /// Replies still awaited.
-    waiting: u32,
+    pub(super) waiting: u32,
     outcome: Outcome,
     verified: Option<Outcome>,
     pub(super) records: u32,
     /// Of a recorded command: its group, and the number of its keys.
     pub(super) recorded: (CommandGroup, u16),
-    batched: bool,
+    pub(super) batched: bool,
     /// True if an update reads the record first.
     merges: bool,
     /// The version of the value that an update has read.
     version: u64,
-    /// The record's key; of a batch the keys of all, end to end.
-    keys: Vec<u8>,
+    /// The record's key; of a batch the keys of all, end to end. Of commands of one's own all of their bytes.
+    pub(super) keys: Vec<u8>,
     /// Apart, so that what all operations touch fills few cache lines.
-    more: Box<UpdateState>,
+    pub(super) more: Box<UpdateState>,
 }
 
-/// Where a record is, and where its key ends among the keys of the exchange.
+/// Where a record is, and where its key ends among the keys of the exchange; or a command of one's own.
 #[derive(Clone, Copy, Debug, Default)]
-struct KeySpan {
-    server: u16,
-    encoded: bool,
-    begin: u32,
-    end: u32,
+pub(super) struct KeySpan {
+    pub(super) server: u16,
+    pub(super) encoded: bool,
+    pub(super) begin: u32,
+    pub(super) end: u32,
 }
 
-/// State that only batches and updates of some fields need.
+/// State that only batches, updates of some fields and commands of one's own need.
 #[derive(Debug, Default)]
-struct UpdateState {
+pub(super) struct UpdateState {
     /// The changed value of an update.
     merged: Vec<u8>,
-    batch: Vec<(Request, KeySpan, Outcome)>,
+    pub(super) batch: Vec<(Request, KeySpan, Outcome)>,
+    /// Replies that later steps use, by their numbers.
+    pub(super) replies: Vec<Vec<u8>>,
 }
 
 impl Exchange {
     /// The request and the place of a command.
-    fn part(&self, command: u32) -> (&Request, KeySpan) {
+    pub(super) fn part(&self, command: u32) -> (&Request, KeySpan) {
         if self.batched {
             let (request, place, _) = &self.more.batch[command as usize];
             return (request, *place);
@@ -80,7 +82,7 @@ impl Exchange {
 pub struct MemcachedDriver {
     options: Arc<MemcachedOptions>,
     pub(super) content: Arc<dyn Content>,
-    servers: Servers,
+    pub(super) servers: Servers,
     /// Number of fields of a record.
     fields: usize,
     error: String,
@@ -88,7 +90,7 @@ pub struct MemcachedDriver {
     scratch: [Vec<u8>; 2],
     pub(super) reader: ReplyReader,
     /// Commands of one's own, by the number of their template.
-    pub(super) own: Vec<Own>,
+    pub(super) own: Vec<OwnTemplate>,
     pub(super) traffic: Unreported,
 }
 
@@ -138,42 +140,38 @@ impl MemcachedDriver {
         };
         let mut key = Vec::new();
         // What was recorded has keys of its own.
-        if verbs != [Verb::Recorded] && driver.place(&Request::default(), &mut key).server == NOWHERE {
+        if verbs != [Verb::Recorded] && driver.place(&Request::default(), &mut key).server == UNSENDABLE {
             return refused(RefusalCode::Unsupported, "", driver.error);
         }
         Ok(driver)
     }
 
-    /// Appends the key of a request to `keys` and looks for its server: [`NOWHERE`], and words, if it cannot be a key.
+    /// Appends the key of a request to `keys` and looks for its server: [`UNSENDABLE`], and words, if it cannot be a key.
     fn place(&mut self, request: &Request, keys: &mut Vec<u8>) -> KeySpan {
         if request.verb == Verb::Recorded {
             // There is one server, or the replay is refused.
             return KeySpan::default();
         }
         let begin = keys.len();
-        if request.verb == Verb::Command {
-            self.put_own_key(request, keys);
-        } else {
-            keys.extend_from_slice(self.options.prefix.as_bytes());
-            self.content.key(request, keys);
-        }
+        keys.extend_from_slice(self.options.prefix.as_bytes());
+        self.content.key(request, keys);
         let key = &keys[begin..];
         let mut server = self.servers.server_of(key);
-        let breaks = key.iter().any(|&b| b <= b' ' || b == 0x7f);
-        let encoded = breaks && request.verb != Verb::Command;
-        let fits = if breaks && !encoded {
-            false
-        } else if encoded {
+        let encoded = key.iter().any(|&b| b <= b' ' || b == 0x7f);
+        let fits = if encoded {
             self.servers.server_protocol(server) != Protocol::Text && meta::fits_base64(key.len())
         } else {
             (1..=meta::KEY_BYTES).contains(&key.len())
         };
         if !fits {
-            server = NOWHERE;
+            server = UNSENDABLE;
             self.say_key(&keys[begin..]);
         }
         let count = self.servers.server_endpoints().len();
-        debug_assert!(server == NOWHERE || usize::from(server) < count, "a key is on a server that there is");
+        debug_assert!(
+            server == UNSENDABLE || usize::from(server) < count,
+            "a key is on a server that there is"
+        );
         debug_assert!(u32::try_from(keys.len()).is_ok(), "places of keys have 32 bits");
         KeySpan { server, encoded, begin: begin as u32, end: keys.len() as u32 }
     }
@@ -185,6 +183,17 @@ impl MemcachedDriver {
             "memcached cannot have the key \"{shown}\" of {} bytes: 1 to {} without spaces and control characters (186 with, \
              by the meta protocol)",
             key.len(),
+            meta::KEY_BYTES,
+        );
+    }
+
+    #[cold]
+    fn say_word(&mut self, word: &[u8]) {
+        let shown: String = String::from_utf8_lossy(&word[..word.len().min(40)]).escape_debug().collect();
+        self.error = format!(
+            "memcached cannot have the word \"{shown}\" of {} bytes in a command: expected no spaces and control characters, \
+             no noreply and q, and at most {} bytes of a key",
+            word.len(),
             meta::KEY_BYTES,
         );
     }
@@ -346,6 +355,9 @@ impl Driver for MemcachedDriver {
             && self.options.update == Update::Merge
             && self.content.fields(request) < self.fields;
         x.keys.clear();
+        if request.verb == Verb::Command {
+            return self.begin_own(x);
+        }
         x.place = self.place(request, &mut x.keys);
         1
     }
@@ -374,16 +386,20 @@ impl Driver for MemcachedDriver {
 
     #[inline]
     fn route(&mut self, x: &Exchange, command: u32) -> u16 {
-        let (_, place) = x.part(command);
-        if place.server == NOWHERE {
-            self.say_key(&x.keys[place.begin as usize..place.end as usize]);
+        let (request, place) = x.part(command);
+        if place.server == UNSENDABLE {
+            let at_fault = &x.keys[place.begin as usize..place.end as usize];
+            match request.verb {
+                Verb::Command => self.say_word(at_fault),
+                _ => self.say_key(at_fault),
+            }
         }
         place.server
     }
 
     fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
         match x.request.verb {
-            Verb::Command => return self.put_own(&x.request, out),
+            Verb::Command => return self.put_own(x, command, out),
             Verb::Recorded => return self.put_recorded(x, out),
             _ => {}
         }
@@ -405,14 +421,14 @@ impl Driver for MemcachedDriver {
     #[inline]
     fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
         let taken = match x.request.verb {
-            Verb::Command => Some(self.take_own(x, input)),
+            Verb::Command => Some(self.take_own(x, command, input)),
             Verb::Recorded => Some(self.take_recorded(x, input)),
             _ => None,
         };
         if let Some(taken) = taken {
             return match taken {
                 Ok(None) => Decoded::Need,
-                Ok(Some((outcome, used))) => Decoded::Reply { used, then: Then::Finish(outcome) },
+                Ok(Some((outcome, used))) => Decoded::Reply { used, then: self.fold(x, command, outcome) },
                 Err(NotMemcached) => Decoded::Broken,
             };
         }

@@ -366,7 +366,7 @@ fn keys_that_cannot_be_sent() {
         GreetingStep::Reply { used: 7, more: false }
     );
     driver.begin(&mut x, &request(Verb::Read));
-    assert_eq!(driver.route(&x, 0), NOWHERE);
+    assert_eq!(driver.route(&x, 0), UNSENDABLE);
     assert!(driver.last_error().contains("a b"), "{}", driver.last_error());
 }
 

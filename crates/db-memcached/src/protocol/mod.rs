@@ -17,7 +17,7 @@ mod facts;
 mod ketama;
 mod meta;
 mod options;
-mod own;
+pub(crate) mod own;
 mod records;
 pub mod reply;
 mod text;

@@ -145,32 +145,6 @@ fn worded<'a>(
     }
 }
 
-/// Values that a `get` has found, or the words of an error.
-pub(super) type Values<'a> = Result<u32, &'a [u8]>;
-
-/// Reads the reply of the classic protocol to a `get` of any number of keys: how many values there are, and how many bytes the
-/// reply has; `None` if it is not complete.
-pub(super) fn values(input: &[u8]) -> Result<Option<(Values<'_>, usize)>, NotMemcached> {
-    let (mut at, mut count) = (0, 0);
-    loop {
-        let Some((line, next)) = line(input, at)? else { return Ok(None) };
-        if let Some(head) = line.strip_prefix(b"VALUE ") {
-            let length = head.split(|&b| b == b' ').nth(2).unwrap_or_default();
-            let Some((_, end)) = block(input, next, length)? else { return Ok(None) };
-            debug_assert!(end > at, "a value has bytes: the line before it");
-            debug_assert!(end <= input.len(), "a value ends where the bytes do, or before");
-            (at, count) = (end, count + 1);
-            continue;
-        }
-        return match read_reply(&input[at..next])? {
-            Some((Reply::Miss, _)) => Ok(Some((Ok(count), next))),
-            // A server that gives up within a reply says so instead of the end.
-            Some((Reply::Error(text), _)) => Ok(Some((Err(text), next))),
-            _ => Err(NotMemcached),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,29 +231,6 @@ mod tests {
         }
         assert_eq!(read_reply(&[b'x'; LINE_BYTES - 1]), Ok(None));
         assert_eq!(read_reply(&[b'x'; LINE_BYTES]), Err(NotMemcached), "a line has an end");
-    }
-
-    #[test]
-    fn values_of_several_keys() {
-        let cases: [(&[u8], Values<'static>); 5] = [
-            (b"END\r\n", Ok(0)),
-            (b"VALUE k 0 5\r\nEND\r\n\r\nEND\r\n", Ok(1)),
-            (b"VALUE k 0 2\r\nab\r\nVALUE l 7 0\r\n\r\nEND\r\n", Ok(2)),
-            (b"ERROR\r\n", Err(b"ERROR")),
-            (b"VALUE k 0 2\r\nab\r\nSERVER_ERROR out\r\n", Err(b"SERVER_ERROR out")),
-        ];
-        for (bytes, expected) in cases {
-            let shown = String::from_utf8_lossy(bytes);
-            assert_eq!(values(bytes), Ok(Some((expected, bytes.len()))), "{shown:?}");
-            for cut in 0..bytes.len() {
-                assert_eq!(values(&bytes[..cut]), Ok(None), "{shown:?} cut at {cut}");
-            }
-            let two = [bytes, b"STORED\r\n"].concat();
-            assert_eq!(values(&two), Ok(Some((expected, bytes.len()))), "{shown:?} and another");
-        }
-        for wrong in [&b"STORED\r\n"[..], b"VALUE k 0 x\r\n", b"VALUE k 0 1\r\nabc\r\n", b"+OK\r\n"] {
-            assert_eq!(values(wrong), Err(NotMemcached));
-        }
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use super::load_thread::LoadThread;
 use super::pool::{Awaited, State};
 use crate::net::Net;
-use dyno_types::driver::NOWHERE;
+use dyno_types::driver::UNSENDABLE;
 use dyno_types::limits::REDIRECTS;
 use dyno_types::{Driver, Outcome};
 
@@ -66,10 +66,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             let node = self.driver.route(&op.exchange, command);
             let user = op.user;
-            if node == NOWHERE {
+            if node >= UNSENDABLE {
+                let outcome = if node == UNSENDABLE { Outcome::BadRequest } else { Outcome::Unreachable };
                 let (message, now) = (self.driver.last_error().to_owned(), self.net.now());
-                self.remember(Outcome::Unreachable, &message);
-                return self.finish(id, Outcome::Unreachable, now);
+                self.remember(outcome, &message);
+                return self.finish(id, outcome, now);
             }
             let connection = self.connection_to(user, node);
             self.send_command(id, command, connection, false);

@@ -8,7 +8,7 @@ use crate::files::OutOfFiles;
 use crate::job::Clock;
 use crate::net::{Net, Patience, Ready};
 use crate::run_error::RunError;
-use dyno_types::driver::NOWHERE;
+use dyno_types::driver::UNSENDABLE;
 use dyno_types::limits::BACKOFF_NS;
 use dyno_types::{ConnectionStep, Driver, Outcome, RefusalCode, Refused};
 use std::collections::VecDeque;
@@ -63,7 +63,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The user's connection to a node, opened if it does not exist yet.
     #[inline]
     pub(super) fn connection_to(&mut self, user: u32, node: u16) -> u32 {
-        debug_assert_ne!(node, NOWHERE, "what goes nowhere needs no connection");
+        debug_assert!(node < UNSENDABLE, "what goes nowhere needs no connection");
         match self.users[user as usize].connections.get(node as usize) {
             Some(&Some(id)) => {
                 debug_assert_eq!(self.pool.connections[id as usize].user, user);
