@@ -5,12 +5,67 @@ use crate::memcached::Memcached;
 use crate::record_capture::{Tcpdump, skip_capture};
 use crate::record_proxy::{read_recording, start_proxy};
 use dyno_recording::{Entry, RecordedKind, RecordedProtocol, RecordingReader};
-use dyno_testkit::{Dyno, assert_exit, phase, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, arrivals, assert_exit, outcome, phase, skip_because, stderr, stdout};
 use dyno_types::command::ReplyKind;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+
+/// A recording becomes a workload that another server serves alike: what it is asked for, found and stores.
+#[test]
+fn a_workload_is_learned_from_traffic_of_memcached() {
+    let (Some(server), Some(other)) = (Memcached::start("learn", &[]), Memcached::start("learn", &[])) else {
+        return;
+    };
+    let dyno = Dyno::new();
+    let proxy = start_proxy(&dyno, &format!("memcached://127.0.0.1:{}", server.port), &[]);
+    let mut stream = TcpStream::connect(("127.0.0.1", proxy.port)).unwrap();
+    exchange(&mut stream, "set hits 0 0 1\r\n0\r\n", "STORED\r\n");
+    // Every sixth key is not there; values are of 100 to 104 bytes.
+    for n in 0..3_000u64 {
+        let key = (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 600;
+        match n % 4 {
+            0 if key % 6 != 0 => {
+                let (length, value) = (100 + key % 5, "v".repeat(100 + key as usize % 5));
+                exchange(&mut stream, &format!("set user:{key} 0 300 {length}\r\n{value}\r\n"), "STORED\r\n");
+            }
+            1 => drop(exchange(&mut stream, "incr hits 1\r\n", "\r\n")),
+            _ => drop(exchange(&mut stream, &format!("get user:{key}\r\n"), "END\r\n")),
+        }
+    }
+    drop(stream);
+    proxy.end();
+    let learned = dyno.run(&["learn", "traffic.dyno", "-o", "work.yaml"]);
+    assert_exit(&learned, &[0]);
+    let text = std::fs::read_to_string(dyno.path("work.yaml")).unwrap();
+    assert!(text.contains("[\"get\", { $key: k") && text.contains("[\"incr\", \"hits\", \"1\"]"), "{text}");
+    assert!(text.contains("\"0\", \"300\", { $oneOf: "), "{text}");
+    let uri = format!("memcached://127.0.0.1:{}", other.port);
+    let run = ["run", &uri, "--workload", "work.yaml", "--users", "2", "--operations", "3000", "--out", "r"];
+    assert_exit(&dyno.run(&run), &[0, 5]);
+    let summary = dyno.summary("r");
+    // Counters are there, as they were.
+    assert_eq!((other.stat("incr_misses"), server.stat("incr_misses")), (0, 0));
+    let share = |server: &Memcached, name: &str| {
+        let all: u64 =
+            ["cmd_get", "cmd_set", "incr_hits", "incr_misses"].iter().map(|name| server.stat(name)).sum();
+        server.stat(name) as f64 / all as f64
+    };
+    assert_eq!(arrivals(phase(&summary, "measure")), 3_000);
+    // The load has set each key once, and looked for 128 of them.
+    let sets = other.stat("cmd_set") - outcome(phase(&summary, "load"), "ok");
+    let gets = other.stat("cmd_get") as f64 / 3_000.0;
+    assert!((gets - share(&server, "cmd_get")).abs() < 0.05 + 128.0 / 3_000.0, "{gets}");
+    assert!((sets as f64 / 3_000.0 - share(&server, "cmd_set")).abs() < 0.03, "{sets}");
+    let per_item = |server: &Memcached| server.stat("bytes") as f64 / server.stat("curr_items") as f64;
+    assert!(
+        (per_item(&other) / per_item(&server) - 1.0).abs() < 0.05,
+        "{} {}",
+        per_item(&other),
+        per_item(&server)
+    );
+}
 
 /// The server's counts of what a session of [`talk`] and a load may do.
 const COUNTS: [&str; 11] = [
@@ -200,7 +255,27 @@ fn a_capture_of_memcached_records_what_it_counts() {
     // The counts are asked for on connections of their own, which are in the capture.
     let grown: BTreeMap<&str, u64> = COUNTS.iter().map(|name| (*name, after[name] - before[name])).collect();
     replay(&dyno, "traffic.dyno", &grown);
-    let output = dyno.run(&["learn", "traffic.dyno", "-o", "own.yaml"]);
-    assert_exit(&output, &[2]);
-    assert!(format!("{}{}", stdout(&output), stderr(&output)).contains("memcached"), "{}", stderr(&output));
+    // Every command of both protocols is learned, and another server takes them.
+    assert_exit(&dyno.run(&["learn", "traffic.dyno", "-o", "own.yaml"]), &[0]);
+    let Some(other) = Memcached::start("learn", &[]) else { return };
+    let uri = format!("memcached://127.0.0.1:{}", other.port);
+    let run = dyno.run(&[
+        "run",
+        &uri,
+        "--workload",
+        "own.yaml",
+        "--users",
+        "2",
+        "--operations",
+        "4000",
+        "--out",
+        "l",
+    ]);
+    assert_exit(&run, &[0, 5]);
+    let summary = dyno.summary("l");
+    let measured = phase(&summary, "measure");
+    assert_eq!(arrivals(measured), 4_000, "{measured}");
+    for wrong in ["bad_request", "not_implemented", "protocol", "disconnected", "unreachable", "timed_out"] {
+        assert_eq!(outcome(measured, wrong), 0, "{wrong}: {}", stdout(&run));
+    }
 }

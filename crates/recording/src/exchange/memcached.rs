@@ -277,7 +277,7 @@ impl MemcachedExchange {
         let keys = group.key_count(name, arguments.count());
         let (is_quiet, awaits) = match group {
             CommandGroup::Silent => (false, false),
-            group if group.is_meta() => (has_flag(arguments, group, b"q"), true),
+            group if group.is_meta() => (has_flag(arguments, group, b'q'), true),
             group => (false, !says_noreply(arguments, group)),
         };
         let is_behind_silent = awaits && std::mem::take(&mut self.is_behind_silent);
@@ -409,14 +409,14 @@ fn meta_flags(arguments: &Arguments, group: CommandGroup) -> impl Iterator<Item 
     (first..arguments.count().saturating_sub(value)).map(|number| arguments.word(number))
 }
 
-/// Returns whether a meta command has this flag.
-fn has_flag(arguments: &Arguments, group: CommandGroup, flag: &[u8]) -> bool {
-    meta_flags(arguments, group).any(|word| word == flag)
+/// Returns whether a meta command has this flag: the server looks at the first letter alone.
+fn has_flag(arguments: &Arguments, group: CommandGroup, flag: u8) -> bool {
+    meta_flags(arguments, group).any(|word| word.first() == Some(&flag))
 }
 
 fn returned_flags(arguments: &Arguments, group: CommandGroup) -> ReturnedFlags {
     let opaque = meta_flags(arguments, group).find_map(|word| word.strip_prefix(b"O")).map(<[u8]>::to_vec);
-    let has_key = arguments.count() > 1 && has_flag(arguments, group, b"k");
+    let has_key = arguments.count() > 1 && has_flag(arguments, group, b'k');
     ReturnedFlags { opaque, key: has_key.then(|| arguments.word(1).to_vec()) }
 }
 

@@ -61,7 +61,7 @@ pub enum RecordingError {
     #[error("it holds no commands")]
     Empty,
     /// A recording of this protocol cannot be learned from.
-    #[error("it is a recording of {0}: expected one of redis to learn from")]
+    #[error("it is a recording of {0}: expected one of redis or memcached to learn from")]
     NotLearned(&'static str),
     /// Words of such a recording cannot be replaced.
     #[error(

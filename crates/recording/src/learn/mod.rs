@@ -5,10 +5,11 @@
 //!           --spaces--> keys by pattern, how popular they are
 //!           --arrivals--> rate, and how bursty it is
 //!           --reuse--> how soon keys are asked for again, beside what the workload makes of it (model)
-//!           --text--> a workload of commands (docs/commands.md), and how well each part fits
+//!           --text--> (in the dialect of its protocol) a workload of commands (docs/commands.md), and how well each part fits
 //! ```
 
 mod arrivals;
+mod dialect;
 mod model;
 mod popularity;
 mod reuse;

@@ -1,5 +1,6 @@
 //! Commands by name and number of words, and what each of their arguments is like.
 
+use super::dialect::Dialect;
 use super::spaces::KeySpaces;
 use crate::entry::{Arguments, RecordedKind, RecordedReply};
 use dyno_types::command::ReplyKind;
@@ -7,41 +8,6 @@ use std::collections::BTreeMap;
 
 /// Different values of an argument that are told apart.
 const VALUES: usize = 12;
-
-/// Numbers of the arguments that are keys, as far as names tell; 0 is the command's name.
-pub(super) fn key_places(arguments: &Arguments) -> Vec<usize> {
-    let count = arguments.count();
-    let number = |at: usize| -> usize {
-        let text = if at < count { arguments.word(at) } else { b"" };
-        std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0).min(count)
-    };
-    match arguments.command_name().as_str() {
-        "PING" | "ECHO" | "INFO" | "TIME" | "COMMAND" | "CLIENT" | "SCRIPT" | "FUNCTION" | "PUBLISH"
-        | "SPUBLISH" | "PUBSUB" | "CLUSTER" | "SCAN" | "DBSIZE" | "RANDOMKEY" | "KEYS" | "ROLE"
-        | "LASTSAVE" | "LOLWUT" | "READONLY" | "READWRITE" => Vec::new(),
-        "MGET" | "DEL" | "UNLINK" | "EXISTS" | "TOUCH" | "SUNION" | "SINTER" | "SDIFF" | "PFCOUNT"
-        | "PFMERGE" | "SUNIONSTORE" | "SINTERSTORE" | "SDIFFSTORE" => (1..count).collect(),
-        "MSET" | "MSETNX" => (1..count).step_by(2).collect(),
-        "RENAME" | "RENAMENX" | "COPY" | "SMOVE" | "LMOVE" | "RPOPLPUSH" | "LCS" | "GEOSEARCHSTORE"
-        | "ZRANGESTORE" => (1..count.min(3)).collect(),
-        "EVAL" | "EVALSHA" | "FCALL" | "EVAL_RO" | "EVALSHA_RO" | "FCALL_RO" => {
-            (3..(3 + number(2)).min(count)).collect()
-        }
-        "ZUNION" | "ZINTER" | "ZDIFF" | "SINTERCARD" | "ZINTERCARD" | "LMPOP" | "ZMPOP" => {
-            (2..(2 + number(1)).min(count)).collect()
-        }
-        "ZUNIONSTORE" | "ZINTERSTORE" | "ZDIFFSTORE" => {
-            std::iter::once(1).chain(3..(3 + number(2)).min(count)).filter(|at| *at < count).collect()
-        }
-        "OBJECT" | "XGROUP" | "XINFO" | "MEMORY" | "BITOP" => (2..count.min(3)).collect(),
-        "XREAD" | "XREADGROUP" => {
-            let streams = (1..count).find(|at| arguments.word(*at).eq_ignore_ascii_case(b"STREAMS"));
-            streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (count - at - 1) / 2).collect())
-        }
-        _ if count > 1 => vec![1],
-        _ => Vec::new(),
-    }
-}
 
 /// What the values of an argument are like.
 #[derive(Debug, Default)]
@@ -130,23 +96,23 @@ pub(super) struct Shape {
     pub texts: BTreeMap<u32, u64>,
 }
 
-/// All of them, by name in capitals and number of words.
+/// All of them, by name and number of words.
 pub(super) type Shapes = BTreeMap<(String, usize), Shape>;
 
 /// Notes a command; `on_key` hears the hash of each of its keys.
 pub(super) fn note(
-    shapes: &mut Shapes,
-    spaces: &mut KeySpaces,
+    dialect: Dialect,
+    (shapes, spaces): (&mut Shapes, &mut KeySpaces),
     arguments: &Arguments,
     reply: Option<&RecordedReply>,
     on_key: &mut dyn FnMut(u64),
 ) {
-    let shape = shapes.entry((arguments.command_name(), arguments.count())).or_default();
+    let shape = shapes.entry((dialect.command_name(arguments), arguments.count())).or_default();
     if shape.count == 0 {
         shape.arguments.resize_with(arguments.count(), ArgumentStats::default);
     }
     shape.count += 1;
-    let keys = key_places(arguments);
+    let keys = dialect.key_places(arguments);
     for place in 1..arguments.count() {
         if keys.contains(&place) {
             if let Some((space, hash)) = spaces.note(arguments.word(place)) {
@@ -171,28 +137,20 @@ pub(super) fn note(
 mod tests {
     use super::*;
 
-    fn places(line: &str) -> Vec<usize> {
-        key_places(&Arguments::from_words(line.split(' ')))
-    }
-
-    #[test]
-    fn keys_are_where_names_say() {
-        assert_eq!(places("get a"), [1]);
-        assert_eq!(places("MSET a 1 b 2"), [1, 3]);
-        assert_eq!(places("EVAL x 2 a b c"), [3, 4]);
-        assert_eq!(places("XREADGROUP GROUP g c STREAMS a b > >"), [5, 6]);
-        assert_eq!(places("ZUNIONSTORE d 2 a b"), [1, 3, 4]);
-        assert!(places("PING").is_empty() && places("EVAL x 99").is_empty());
-    }
-
     #[test]
     fn arguments_are_told_by_their_values() {
         let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
         for n in 0..100 {
             let line = format!("SET k{n} {} EX 60", "x".repeat(n % 20));
-            note(&mut shapes, &mut spaces, &Arguments::from_words(line.split(' ')), None, &mut |_| ());
+            note(
+                Dialect::Redis,
+                (&mut shapes, &mut spaces),
+                &Arguments::from_words(line.split(' ')),
+                None,
+                &mut |_| (),
+            );
             let zadd = Arguments::from_words(format!("zadd b {n} m").split(' '));
-            note(&mut shapes, &mut spaces, &zadd, None, &mut |_| ());
+            note(Dialect::Redis, (&mut shapes, &mut spaces), &zadd, None, &mut |_| ());
         }
         let set = &shapes[&("SET".to_owned(), 5)];
         assert_eq!((set.count, set.arguments[1].spaces.len()), (100, 1));

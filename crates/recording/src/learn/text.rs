@@ -1,15 +1,14 @@
 //! What was learned, as a workload of commands (docs/commands.md) with how well it fits.
 
 use super::arrivals::{Arrivals, SCALES_NS};
+use super::dialect::Dialect;
 use super::model::{ModelSpace, model_distances};
 use super::popularity::Popularity;
 use super::reuse::ReuseDistances;
 use super::shapes::{ArgumentStats, Shape, Shapes, note};
 use super::spaces::{KeySpace, KeySpaces};
 use crate::entry::Entry;
-use crate::format::{
-    Lack, RecordedEvent, RecordedProtocol, RecordingError, RecordingHeader, RecordingReader,
-};
+use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
 use crate::replay::{Chooser, RecordingSurvey, ReplayOptions, survey_file};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -126,16 +125,15 @@ fn argument(stats: &ArgumentStats, key_of: &dyn Fn(usize) -> String) -> String {
     }
 }
 
-/// Commands that fill a key, the usual first.
-const FILLING: [&str; 15] = [
-    "SET", "HSET", "ZADD", "SADD", "RPUSH", "LPUSH", "XADD", "SETEX", "PSETEX", "HMSET", "GEOADD", "PFADD",
-    "INCR", "INCRBY", "SETBIT",
-];
-
 /// A command that fills the keys of a space: one that was seen, or what a read of texts must have found.
-fn filling(shapes: &Shapes, space: usize, key: &str, key_of: &dyn Fn(usize) -> String) -> Option<String> {
+fn filling(
+    (dialect, shapes): (Dialect, &Shapes),
+    space: usize,
+    key: &str,
+    key_of: &dyn Fn(usize) -> String,
+) -> Option<String> {
     let uses = |shape: &Shape| shape.arguments.get(1).is_some_and(|first| first.spaces.contains_key(&space));
-    for name in FILLING {
+    for name in dialect.filling_commands() {
         let found = shapes.iter().filter(|((own, _), shape)| own == name && uses(shape));
         if let Some(((name, _), shape)) = found.max_by_key(|(_, shape)| shape.count) {
             let rest = shape.arguments.iter().skip(2).map(|stats| argument(stats, key_of));
@@ -143,30 +141,23 @@ fn filling(shapes: &Shapes, space: usize, key: &str, key_of: &dyn Fn(usize) -> S
             return Some(format!("[{}]", words.join(", ")));
         }
     }
-    let gets = shapes.iter().find(|((name, count), shape)| name == "GET" && *count == 2 && uses(shape));
-    let texts = gets.map(|(_, shape)| &shape.texts).filter(|texts| !texts.is_empty())?;
-    Some(format!("[\"SET\", {key}, {}]", text_of(texts)))
+    let most_frequent = |names: &[&str], has: &dyn Fn(&Shape) -> bool| {
+        let used = |shape: &Shape| shape.arguments.iter().any(|one| one.spaces.contains_key(&space));
+        let found = shapes
+            .iter()
+            .filter(|((name, _), shape)| names.contains(&name.as_str()) && used(shape) && has(shape));
+        found.max_by_key(|(_, shape)| shape.count).map(|(_, shape)| shape)
+    };
+    let last_of = |shape: &Shape| shape.arguments.last().map(|last| text_of(&last.lengths));
+    let text = most_frequent(dialect.changing_commands(), &|_| true).and_then(last_of);
+    let text = text.or_else(|| {
+        most_frequent(dialect.reading_commands(), &|shape| !shape.texts.is_empty())
+            .map(|shape| text_of(&shape.texts))
+    });
+    // A counter whose text was read is one all the same.
+    let number = most_frequent(dialect.counting_commands(), &|_| true).map(|_| quoted("0"));
+    Some(dialect.put_text(key, &number.or(text)?))
 }
-
-/// Commands that set up a connection, or make a transaction of others.
-const SETUP: [&str; 16] = [
-    "SELECT",
-    "HELLO",
-    "CLIENT",
-    "COMMAND",
-    "MULTI",
-    "EXEC",
-    "DISCARD",
-    "WATCH",
-    "UNWATCH",
-    "READONLY",
-    "READWRITE",
-    "ASKING",
-    "WAIT",
-    "CLUSTER",
-    "RESET",
-    "QUIT",
-];
 
 /// Learns a workload from a recording.
 ///
@@ -175,9 +166,9 @@ const SETUP: [&str; 16] = [
 pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingError> {
     let options = ReplayOptions::default();
     let (header, survey) = survey_file(path, &options)?;
-    if header.protocol != RecordedProtocol::Redis {
+    let Some(dialect) = Dialect::of_recording(&header) else {
         return Err(RecordingError::NotLearned(header.protocol.protocol_name()));
-    }
+    };
     let mut reader = RecordingReader::open_file(path)?;
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
@@ -189,8 +180,8 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
         if event != RecordedEvent::Entry || !survey.sends(&options, &mut chooser, &entry) {
             continue;
         }
-        let name = entry.arguments.command_name();
-        if SETUP.contains(&name.as_str()) {
+        let name = dialect.command_name(&entry.arguments);
+        if dialect.is_setup(&name) {
             *setup.entry(name).or_default() += 1;
             continue;
         }
@@ -201,14 +192,15 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
                 reuse.note_request(hash, half);
             }
         };
-        note(&mut shapes, &mut spaces, &entry.arguments, entry.reply.as_ref(), &mut on_key);
+        let arguments = dialect.timeless(&entry, header.begins_ns);
+        note(dialect, (&mut shapes, &mut spaces), &arguments, entry.reply.as_ref(), &mut on_key);
     }
     if shapes.is_empty() {
         return Err(RecordingError::Empty);
     }
     let fits: Vec<(Popularity, f64)> = spaces.all.iter().map(KeySpace::fit_popularity).collect();
     let reused = reuse_findings(&reuse, &spaces, &fits, seed);
-    Ok(written(&header, &survey, (&shapes, &spaces, &arrivals), (&fits, reused), &setup, seed))
+    Ok(written((dialect, &header, &survey), (&shapes, &spaces, &arrivals), (&fits, reused), &setup, seed))
 }
 
 /// How soon keys are asked for again, then and in the workload.
@@ -324,8 +316,7 @@ fn spaces_text(
 }
 
 fn written(
-    header: &RecordingHeader,
-    survey: &RecordingSurvey,
+    (dialect, header, survey): (Dialect, &RecordingHeader, &RecordingSurvey),
     (shapes, spaces, arrivals): (&Shapes, &KeySpaces, &Arrivals),
     (fits, reused): (&[(Popularity, f64)], Vec<String>),
     setup: &BTreeMap<String, u64>,
@@ -349,13 +340,16 @@ fn written(
     };
     let mut load = String::new();
     for (space, own) in names.iter().enumerate() {
-        if spaces.all[space].only_key().is_some() {
-            let command = filling(shapes, space, &key_of(space), &key_of);
+        if let Some(key) = spaces.all[space].only_key() {
+            let command = filling((dialect, shapes), space, &key_of(space), &key_of);
+            if command.is_none() {
+                findings.push(format!("{key}: nothing shows what it holds: it is not loaded"));
+            }
             load.extend(command.map(|command| format!("  - {{ once: true, command: {command} }}\n")));
             continue;
         }
         let filled = own.iter().filter_map(|(name, _)| {
-            let command = filling(shapes, space, &format!("{{ $key: {name} }}"), &key_of)?;
+            let command = filling((dialect, shapes), space, &format!("{{ $key: {name} }}"), &key_of)?;
             Some(format!("  - {{ for: {name}, command: {command} }}\n"))
         });
         let filled: Vec<String> = filled.collect();
@@ -371,7 +365,7 @@ fn written(
         let _ = write!(body, "load:\n{load}");
     }
     operations(&mut body, shapes, &key_of, &mut findings);
-    gaps(header, survey, (shapes, spaces, arrivals), setup, &mut findings);
+    gaps((dialect, header, survey), (shapes, spaces, arrivals), setup, &mut findings);
     let rate = arrivals.rate();
     let mut text = String::from("# Learned from a recording by `dyno learn`. See docs/learn.md.\n");
     let _ = writeln!(
@@ -430,8 +424,7 @@ fn operations(
 
 /// What the workload does not have of the recording.
 fn gaps(
-    header: &RecordingHeader,
-    survey: &RecordingSurvey,
+    (dialect, header, survey): (Dialect, &RecordingHeader, &RecordingSurvey),
     (shapes, spaces, arrivals): (&Shapes, &KeySpaces, &Arrivals),
     setup: &BTreeMap<String, u64>,
     findings: &mut Vec<String>,
@@ -448,21 +441,34 @@ fn gaps(
             known.join(", ")
         ));
     }
+    let reads: Vec<&str> = dialect
+        .reading_commands()
+        .iter()
+        .copied()
+        .filter(|name| shapes.keys().any(|(own, _)| own == name))
+        .collect();
     let (replies, nils) = shapes
         .iter()
-        .filter(|((name, _), _)| name == "GET")
+        .filter(|((name, _), shape)| {
+            // Of several keys an array says nothing of each.
+            let keys = shape.arguments.iter().filter(|argument| !argument.spaces.is_empty()).count();
+            dialect.reading_commands().contains(&name.as_str()) && keys == 1
+        })
         .fold((0, 0), |(replies, nils), (_, shape)| (replies + shape.replies, nils + shape.nils));
     if replies > 0 {
         let hits = (replies - nils) as f64 * 100.0 / replies as f64;
-        findings
-            .push(format!("GET found something in {hits:.1} % of {replies} cases; here all keys are loaded"));
+        findings.push(format!(
+            "{} found something in {hits:.1} % of {replies} cases; here all keys are loaded",
+            reads.join(", ")
+        ));
     }
     if spaces.others > 0 {
         findings.push(format!("left out: the keys of {} requests, of rarer patterns", spaces.others));
     }
     for (name, count) in setup {
         findings.push(format!(
-            "left out: {count} {name}: commands that set up connections, and transactions around others"
+            "left out: {count} {name}: commands that set up connections or ask a server what it is, and transactions around \
+             others"
         ));
     }
     for (reason, count) in &survey.left_out {
@@ -494,7 +500,7 @@ mod tests {
 
     fn learned(lines: impl Iterator<Item = String>) -> LearnedWorkload {
         let header = RecordingHeader {
-            protocol: RecordedProtocol::Redis,
+            protocol: crate::RecordedProtocol::Redis,
             source: "monitor".into(),
             point: RecordingPoint::Server,
             begins_ns: None,

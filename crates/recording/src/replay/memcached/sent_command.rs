@@ -20,17 +20,35 @@ enum Fate {
     Becomes(Vec<u8>),
 }
 
+/// What becomes of expiries that are points in time.
+#[derive(Clone, Copy)]
+enum Expiries {
+    /// They move by so many nanoseconds, where that is known.
+    Move(Option<i128>),
+    /// They become lengths of time from this one on, seconds since 1970; where that is not known, nothing expires.
+    Lengths(Option<i128>),
+}
+
 /// A command as it is sent: expiries move by `by_ns`, where that is known.
 pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arguments {
-    let arguments = &entry.arguments;
-    let group = CommandGroup::of_name(arguments.word(0)).unwrap_or(CommandGroup::Line);
-    let has_value = group.length_place().is_some();
     let kind = entry.reply.as_ref().map(|reply| reply.kind);
     // Where no reply was recorded it most likely fitted, as in all clients that ask for none.
     let fitted = match kind {
         None | Some(RecordedKind::Reply(ReplyKind::Status | ReplyKind::Text)) => true,
         Some(RecordedKind::Reply(_) | RecordedKind::Error) => false,
     };
+    changed_command(&entry.arguments, fitted, Expiries::Move(by_ns))
+}
+
+/// A command without what belongs to one moment of then, `then_ns` nanoseconds since 1970: conditions on versions, tokens, and
+/// expiries that are points in time.
+pub fn timeless_command(arguments: &Arguments, then_ns: Option<i128>) -> Arguments {
+    changed_command(arguments, true, Expiries::Lengths(then_ns.map(|then_ns| then_ns / SECOND_NS)))
+}
+
+fn changed_command(arguments: &Arguments, fitted: bool, expiries: Expiries) -> Arguments {
+    let group = CommandGroup::of_name(arguments.word(0)).unwrap_or(CommandGroup::Line);
+    let has_value = group.length_place().is_some();
     let mut sent = Arguments::default();
     for (number, word) in arguments.words().enumerate() {
         let is_value = has_value && number + 1 == arguments.count();
@@ -41,13 +59,15 @@ pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arg
         let fate = match (group, number) {
             _ if is_value => Fate::Stays,
             (CommandGroup::Store, 0) if word == b"cas" && fitted => Fate::Becomes(b"replace".to_vec()),
-            (CommandGroup::Store, 3) => moved_time(word, by_ns),
+            (CommandGroup::Store, 3) => expiries.fate_of(word),
             (CommandGroup::Store, 4) if arguments.word(0) == b"cas" && fitted => Fate::Goes,
-            (CommandGroup::Touch, 2) => moved_time(word, by_ns),
-            (CommandGroup::Get, 1) if arguments.word(0).starts_with(b"gat") => moved_time(word, by_ns),
+            (CommandGroup::Touch, 2) => expiries.fate_of(word),
+            (CommandGroup::Get, 1) if arguments.word(0).starts_with(b"gat") => expiries.fate_of(word),
             (CommandGroup::Line, 1) if word == b"noreply" => Fate::Goes,
             (CommandGroup::Get, _) | (_, 0..=1) => Fate::Stays,
-            (group, _) if group.is_meta() => meta_flag(word, by_ns, group != CommandGroup::MetaGet && fitted),
+            (group, _) if group.is_meta() => {
+                meta_flag(word, expiries, group != CommandGroup::MetaGet && fitted)
+            }
             _ if word == b"noreply" => Fate::Goes,
             _ => Fate::Stays,
         };
@@ -61,11 +81,14 @@ pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arg
 }
 
 /// A flag of the meta protocol. `fitted`: the command has changed what it was to change.
-fn meta_flag(flag: &[u8], by_ns: Option<i128>, fitted: bool) -> Fate {
+fn meta_flag(flag: &[u8], expiries: Expiries, fitted: bool) -> Fate {
     match flag.split_first() {
-        Some((b'q', [])) => Fate::Goes,
+        // The server looks at the first letter alone.
+        Some((b'q', _)) => Fate::Goes,
         Some((b'C', _)) if fitted => Fate::Goes,
-        Some((mark @ (b'T' | b'N'), time)) => match moved_time(time, by_ns) {
+        // A token of the client's, another one each time.
+        Some((b'O', _)) if matches!(expiries, Expiries::Lengths(_)) => Fate::Goes,
+        Some((mark @ (b'T' | b'N'), time)) => match expiries.fate_of(time) {
             Fate::Becomes(moved) => Fate::Becomes([&[*mark], moved.as_slice()].concat()),
             other => other,
         },
@@ -73,14 +96,17 @@ fn meta_flag(flag: &[u8], by_ns: Option<i128>, fitted: bool) -> Fate {
     }
 }
 
-fn moved_time(word: &[u8], by_ns: Option<i128>) -> Fate {
-    let time: Option<i128> = std::str::from_utf8(word).ok().and_then(|text| text.parse().ok());
-    match (time, by_ns) {
-        (Some(time), Some(by_ns)) if time > LONGEST_SPAN => {
-            let moved = time.saturating_add(by_ns / SECOND_NS).max(LONGEST_SPAN + 1);
-            Fate::Becomes(moved.to_string().into_bytes())
-        }
-        _ => Fate::Stays,
+impl Expiries {
+    fn fate_of(self, word: &[u8]) -> Fate {
+        let time: Option<i128> = std::str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+        let Some(time) = time.filter(|time| *time > LONGEST_SPAN) else { return Fate::Stays };
+        let becomes = match self {
+            Expiries::Move(None) => return Fate::Stays,
+            Expiries::Move(Some(by_ns)) => time.saturating_add(by_ns / SECOND_NS).max(LONGEST_SPAN + 1),
+            Expiries::Lengths(None) => 0,
+            Expiries::Lengths(Some(then_s)) => time.saturating_sub(then_s).clamp(1, LONGEST_SPAN),
+        };
+        Fate::Becomes(becomes.to_string().into_bytes())
     }
 }
 
@@ -152,6 +178,7 @@ mod tests {
             (&["md", "k", "C9", "q"], status(), "md k\r\n"),
             (&["md", "k", "C9"], reply(ReplyKind::Nil), "md k C9\r\n"),
             (&["ms", "k", "v"], None, "ms k 1\r\nv\r\n"),
+            (&["mg", "k", "v", "quiet"], None, "mg k v\r\n"),
             (&["mg", "q", "v", "q"], None, "mg q v\r\n"),
             (&["flush_all", "noreply"], None, "flush_all\r\n"),
             (&["mn"], None, "mn\r\n"),
@@ -172,6 +199,24 @@ mod tests {
             (&["incr", "1700000000", "1700000000"], "incr 1700000000 1700000000\r\n"),
         ] {
             assert_eq!(wire(words, None), expected);
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_moment_is_no_part_of_a_timeless_command() {
+        let then_ns = Some(1_700_000_000 * SECOND_NS);
+        for (words, then_ns, expected) in [
+            (&["set", "k", "0", "1700000060", "v"][..], then_ns, "set k 0 60 1\r\nv\r\n"),
+            (&["set", "k", "0", "1600000000", "v"], then_ns, "set k 0 1 1\r\nv\r\n"),
+            (&["set", "k", "0", "1700000060", "v"], None, "set k 0 0 1\r\nv\r\n"),
+            (&["set", "k", "0", "60", "noreply", "v"], then_ns, "set k 0 60 1\r\nv\r\n"),
+            (&["cas", "k", "0", "0", "77", "v"], then_ns, "replace k 0 0 1\r\nv\r\n"),
+            (&["ms", "k", "O8", "C9", "T30", "q", "v"], then_ns, "ms k 1 T30\r\nv\r\n"),
+            (&["mg", "k", "v", "O8", "q"], then_ns, "mg k v\r\n"),
+        ] {
+            let mut out = Vec::new();
+            put_command(&timeless_command(&Arguments::from_words(words), then_ns), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{words:?}");
         }
     }
 

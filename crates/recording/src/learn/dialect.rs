@@ -1,0 +1,200 @@
+//! What learning has to know of a protocol: names, keys, and which commands show what a key holds.
+
+use crate::entry::{Arguments, Entry};
+use crate::format::RecordingHeader;
+use crate::protocol::RecordedProtocol;
+use crate::replay::timeless_command;
+use dyno_db_memcached::protocol::traffic::CommandGroup;
+use std::borrow::Cow;
+
+/// A protocol whose commands make a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// That of Redis and its kin: names in capitals.
+    Redis,
+    /// The text protocols of memcached: names in small letters, a value is the last word.
+    Memcached,
+}
+
+/// Commands that fill a key, the usual first.
+const FILLING_REDIS: [&str; 15] = [
+    "SET", "HSET", "ZADD", "SADD", "RPUSH", "LPUSH", "XADD", "SETEX", "PSETEX", "HMSET", "GEOADD", "PFADD",
+    "INCR", "INCRBY", "SETBIT",
+];
+
+/// Commands that set up a connection, or make a transaction of others.
+const SETUP_REDIS: [&str; 16] = [
+    "SELECT",
+    "HELLO",
+    "CLIENT",
+    "COMMAND",
+    "MULTI",
+    "EXEC",
+    "DISCARD",
+    "WATCH",
+    "UNWATCH",
+    "READONLY",
+    "READWRITE",
+    "ASKING",
+    "WAIT",
+    "CLUSTER",
+    "RESET",
+    "QUIT",
+];
+
+impl Dialect {
+    /// That of a recording; `None` where nothing is learned of such.
+    pub fn of_recording(header: &RecordingHeader) -> Option<Dialect> {
+        match header.protocol {
+            RecordedProtocol::Redis => Some(Dialect::Redis),
+            RecordedProtocol::Memcached => Some(Dialect::Memcached),
+            RecordedProtocol::Mongodb => None,
+        }
+    }
+
+    /// A command as it can be learned: without what belongs to one moment.
+    pub fn timeless(self, entry: &Entry, begins_ns: Option<u64>) -> Cow<'_, Arguments> {
+        match self {
+            Dialect::Redis => Cow::Borrowed(&entry.arguments),
+            Dialect::Memcached => {
+                let then_ns = begins_ns.map(|begins_ns| i128::from(begins_ns) + i128::from(entry.at_ns));
+                Cow::Owned(timeless_command(&entry.arguments, then_ns))
+            }
+        }
+    }
+
+    /// The name under which a command is learned, and sent.
+    pub fn command_name(self, arguments: &Arguments) -> String {
+        match self {
+            Dialect::Redis => arguments.command_name(),
+            Dialect::Memcached => arguments.command_name().to_ascii_lowercase(),
+        }
+    }
+
+    /// Numbers of the arguments that are keys; 0 is the command's name.
+    pub fn key_places(self, arguments: &Arguments) -> Vec<usize> {
+        match self {
+            Dialect::Redis => redis_keys(arguments),
+            Dialect::Memcached => {
+                let name = arguments.word(0);
+                let group = CommandGroup::of_name(name).unwrap_or_default();
+                let first = if name.starts_with(b"gat") { 2 } else { 1 };
+                (first..first + group.key_count(name, arguments.count())).collect()
+            }
+        }
+    }
+
+    /// Returns whether a command sets up a connection, asks a server what it is, or makes a transaction of others.
+    pub fn is_setup(self, name: &str) -> bool {
+        match self {
+            Dialect::Redis => SETUP_REDIS.contains(&name),
+            Dialect::Memcached => {
+                ["version", "mn", "me", "stats", "lru_crawler", "verbosity"].contains(&name)
+            }
+        }
+    }
+
+    /// Commands that fill a key, the usual first.
+    pub fn filling_commands(self) -> &'static [&'static str] {
+        match self {
+            Dialect::Redis => &FILLING_REDIS,
+            Dialect::Memcached => &["set", "add"],
+        }
+    }
+
+    /// Commands whose last word is what a key holds, or a part of it, but that do not make a key themselves, or not for sure.
+    pub fn changing_commands(self) -> &'static [&'static str] {
+        match self {
+            Dialect::Redis => &[],
+            Dialect::Memcached => &["ms", "replace", "append", "prepend"],
+        }
+    }
+
+    /// Commands that count what is there already.
+    pub fn counting_commands(self) -> &'static [&'static str] {
+        match self {
+            Dialect::Redis => &[],
+            Dialect::Memcached => &["incr", "decr", "ma"],
+        }
+    }
+
+    /// Reads of one key whose replies show what it holds.
+    pub fn reading_commands(self) -> &'static [&'static str] {
+        match self {
+            Dialect::Redis => &["GET"],
+            Dialect::Memcached => &["get", "mg", "gets", "gat", "gats"],
+        }
+    }
+
+    /// The command that fills a key with a text, each as a workload has it.
+    pub fn put_text(self, key: &str, text: &str) -> String {
+        match self {
+            Dialect::Redis => format!("[\"SET\", {key}, {text}]"),
+            Dialect::Memcached => format!("[\"set\", {key}, \"0\", \"0\", {text}]"),
+        }
+    }
+}
+
+/// Numbers of the arguments that are keys, as far as names tell; 0 is the command's name.
+fn redis_keys(arguments: &Arguments) -> Vec<usize> {
+    let count = arguments.count();
+    let number = |at: usize| -> usize {
+        let text = if at < count { arguments.word(at) } else { b"" };
+        std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0).min(count)
+    };
+    match arguments.command_name().as_str() {
+        "PING" | "ECHO" | "INFO" | "TIME" | "COMMAND" | "CLIENT" | "SCRIPT" | "FUNCTION" | "PUBLISH"
+        | "SPUBLISH" | "PUBSUB" | "CLUSTER" | "SCAN" | "DBSIZE" | "RANDOMKEY" | "KEYS" | "ROLE"
+        | "LASTSAVE" | "LOLWUT" | "READONLY" | "READWRITE" => Vec::new(),
+        "MGET" | "DEL" | "UNLINK" | "EXISTS" | "TOUCH" | "SUNION" | "SINTER" | "SDIFF" | "PFCOUNT"
+        | "PFMERGE" | "SUNIONSTORE" | "SINTERSTORE" | "SDIFFSTORE" => (1..count).collect(),
+        "MSET" | "MSETNX" => (1..count).step_by(2).collect(),
+        "RENAME" | "RENAMENX" | "COPY" | "SMOVE" | "LMOVE" | "RPOPLPUSH" | "LCS" | "GEOSEARCHSTORE"
+        | "ZRANGESTORE" => (1..count.min(3)).collect(),
+        "EVAL" | "EVALSHA" | "FCALL" | "EVAL_RO" | "EVALSHA_RO" | "FCALL_RO" => {
+            (3..(3 + number(2)).min(count)).collect()
+        }
+        "ZUNION" | "ZINTER" | "ZDIFF" | "SINTERCARD" | "ZINTERCARD" | "LMPOP" | "ZMPOP" => {
+            (2..(2 + number(1)).min(count)).collect()
+        }
+        "ZUNIONSTORE" | "ZINTERSTORE" | "ZDIFFSTORE" => {
+            std::iter::once(1).chain(3..(3 + number(2)).min(count)).filter(|at| *at < count).collect()
+        }
+        "OBJECT" | "XGROUP" | "XINFO" | "MEMORY" | "BITOP" => (2..count.min(3)).collect(),
+        "XREAD" | "XREADGROUP" => {
+            let streams = (1..count).find(|at| arguments.word(*at).eq_ignore_ascii_case(b"STREAMS"));
+            streams.map_or(Vec::new(), |at| (at + 1..at + 1 + (count - at - 1) / 2).collect())
+        }
+        _ if count > 1 => vec![1],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(line: &str) -> Vec<usize> {
+        redis_keys(&Arguments::from_words(line.split(' ')))
+    }
+
+    #[test]
+    fn keys_are_where_names_say() {
+        assert_eq!(places("get a"), [1]);
+        assert_eq!(places("MSET a 1 b 2"), [1, 3]);
+        assert_eq!(places("EVAL x 2 a b c"), [3, 4]);
+        assert_eq!(places("XREADGROUP GROUP g c STREAMS a b > >"), [5, 6]);
+        assert_eq!(places("ZUNIONSTORE d 2 a b"), [1, 3, 4]);
+        assert!(places("PING").is_empty() && places("EVAL x 99").is_empty());
+    }
+
+    #[test]
+    fn keys_of_memcached_follow_the_name_or_the_time() {
+        let places = |line: &str| Dialect::Memcached.key_places(&Arguments::from_words(line.split(' ')));
+        assert_eq!(
+            (places("get a b"), places("gat 60 a"), places("set a 0 0 v")),
+            (vec![1, 2], vec![2], vec![1])
+        );
+        assert_eq!((places("mg a v"), places("mn")), (vec![1], vec![]));
+    }
+}
