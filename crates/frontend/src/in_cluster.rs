@@ -483,7 +483,10 @@ pub fn open_store(
     let client = StoreClient::open(&asked, &name, login)?;
     let copy = FolderCopy::begin(client, out, (first, outage), follows)?;
     if !follows {
-        note_reached_store().map_err(refused)?;
+        // It only decides how patient later pods are.
+        if let Err(error) = note_reached_store() {
+            tracing::warn!(%error, "that the object store was reached could not be noted on the Job");
+        }
     }
     Ok(Arc::new(copy))
 }

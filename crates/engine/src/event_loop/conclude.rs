@@ -24,7 +24,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
         let is_wait = self.dispatcher.is_recorded && op.request.limit > 0;
-        if is_wait {
+        if is_wait && op.sent_ns != 0 {
             self.pool.connections[op.connection as usize].wait_ended_ns = now;
         }
         // Nothing is to be said of a server that had no data to wait for.
@@ -32,12 +32,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let mut begun_ns = op.begun_ns;
             if self.recorder.ends_gap(now) {
                 // Whichever reply is read first: all that are under way have waited.
-                let under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
-                begun_ns = under_way.map(|op| op.begun_ns).min().unwrap_or(begun_ns);
+                begun_ns = self.first_served_ns().unwrap_or(begun_ns);
             }
             self.recorder.note_success(begun_ns, now);
         } else if outcome.is_unanswered() && !is_wait {
-            self.recorder.note_unanswered(op.begun_ns);
+            let begun_ns = self.served_ns(&self.operations.ops[id as usize]);
+            self.recorder.note_unanswered(begun_ns);
         }
         let op = &mut self.operations.ops[id as usize];
         let warm_but_late = op.warm && self.clock.measuring;

@@ -178,11 +178,25 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// wait for the server, and what a wait for data before it has taken is none of its making.
     #[inline]
     fn waited_ns(&self, op: &Op<D::Exchange>, now: u64) -> u64 {
-        let mut begun_ns = op.begun_ns.max(op.first_sent_ns);
-        if self.dispatcher.is_recorded {
-            begun_ns = begun_ns.max(self.pool.connections[op.connection as usize].wait_ended_ns);
+        now.saturating_sub(self.served_ns(op).max(op.first_sent_ns))
+    }
+
+    /// When an operation began that the server could answer from then on: behind a wait for data, when that had ended.
+    #[inline]
+    pub(super) fn served_ns(&self, op: &Op<D::Exchange>) -> u64 {
+        match self.dispatcher.is_recorded && op.sent_ns != 0 {
+            true => op.begun_ns.max(self.pool.connections[op.connection as usize].wait_ended_ns),
+            false => op.begun_ns,
         }
-        now.saturating_sub(begun_ns)
+    }
+
+    /// The same of the first of the operations that the server could answer now.
+    pub(super) fn first_served_ns(&self) -> Option<u64> {
+        let is_recorded = self.dispatcher.is_recorded;
+        let ops = (0..).zip(&self.operations.ops).filter(|(_, op)| op.active && !op.internal);
+        let served =
+            ops.filter(|(id, op)| !is_recorded || op.request.limit == 0 && !self.is_behind_wait(*id));
+        served.map(|(_, op)| self.served_ns(op)).min()
     }
 
     /// Returns whether an operation is in a pipeline behind one that waits for data: the server must keep it waiting.
