@@ -162,7 +162,7 @@ impl ExperimentRun<'_> {
             &self.control,
         )?;
         let job = whole(work.measure()?, pairs)?;
-        let mut series = SuccessSeries::new(job.warmup_ns);
+        let mut series = SuccessSeries::default();
         let mut watched = series.watch(observer);
         let phases = [TracedPhase::Warmup, TracedPhase::Measure];
         let traces = Traces::expect(&spec.traces, &phases, &self.hook_variables(), session)?;

@@ -11,16 +11,13 @@ use dyno_types::stats::{mean, median};
 /// Successful operations of each measured second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SuccessSeries {
-    warmup_s: f64,
     /// (Begin in seconds since the end of the warm-up, operations that ended well).
     seconds: Vec<(f64, u64)>,
+    /// End of the last of them, which need not be a whole one.
+    end_s: f64,
 }
 
 impl SuccessSeries {
-    pub fn new(warmup_ns: u64) -> Self {
-        SuccessSeries { warmup_s: warmup_ns as f64 / 1e9, seconds: Vec::new() }
-    }
-
     /// An observer that takes down seconds and hands everything on.
     pub fn watch<'a>(&'a mut self, observer: &'a mut dyn Observer) -> Watched<'a> {
         Watched { series: self, observer }
@@ -36,11 +33,10 @@ impl SuccessSeries {
         let from = seconds(&window.from).unwrap_or(0.0);
         let to = seconds(&window.to).unwrap_or(f64::INFINITY);
         let length = seconds(&window.interval).unwrap_or(1.0).max(1.0);
-        let last = self.seconds.last().map_or(0.0, |(begin, _)| begin + 1.0);
         let mut rates = Vec::new();
         let mut begin = from;
         // Half a millisecond of slack: seconds are whole, the warm-up's end need not be.
-        while begin + length <= to.min(last) + 5e-4 {
+        while begin + length <= to.min(self.end_s) + 5e-4 {
             let inside =
                 self.seconds.iter().filter(|(at, _)| *at >= begin - 5e-4 && *at < begin + length - 5e-4);
             rates.push(inside.map(|(_, count)| *count as f64).sum::<f64>() / length);
@@ -70,8 +66,9 @@ impl Observer for Watched<'_> {
 
     fn second(&mut self, progress: &PhaseProgress<'_>) {
         if progress.phase == "measure" {
-            let begin = progress.elapsed_s - 1.0 - self.series.warmup_s;
+            let begin = progress.elapsed_s - progress.length_s.unwrap_or(1.0);
             self.series.seconds.push((begin.max(0.0), progress.last.count_completed()));
+            self.series.end_s = progress.elapsed_s;
         }
         self.observer.second(progress);
     }
@@ -88,10 +85,8 @@ mod tests {
 
     #[test]
     fn windows_hold_whole_intervals() {
-        let series = SuccessSeries {
-            warmup_s: 5.0,
-            seconds: (0..30).map(|s| (f64::from(s), u64::from(s as u32) * 10)).collect(),
-        };
+        let seconds = (0..30).map(|s| (f64::from(s), u64::from(s as u32) * 10)).collect();
+        let series = SuccessSeries { seconds, end_s: 30.0 };
         let span = |s: u64| Some(Span(s * 1_000_000_000));
         let window = |from, to, interval, estimator| Window {
             from: span(from),
@@ -110,5 +105,9 @@ mod tests {
         assert!(whole.intervals == 10 && (whole.half_width.unwrap() - 21.659).abs() < 1e-2, "{whole:?}");
         assert_eq!(series.estimate(&window(40, 50, 1, Estimator::Mean)), None);
         assert_eq!(series.estimate(&Window::default()), None);
+        // Of the last second 0.4 s were measured: that is no interval of a second.
+        let cut = SuccessSeries { end_s: 29.4, ..series };
+        let found = cut.estimate(&window(27, 40, 1, Estimator::Mean)).unwrap();
+        assert_eq!((found.intervals, found.figure), (2, 275.0));
     }
 }

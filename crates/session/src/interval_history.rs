@@ -177,13 +177,17 @@ pub(crate) struct WholeSeconds {
 }
 
 impl WholeSeconds {
-    /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
-    pub fn add_interval(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
+    /// Adds an interval; the second where it is the last of one, or the last of its phase. What is left where operations end the
+    /// phase is not shown.
+    pub fn add_interval(&mut self, interval: Second, job: &Job) -> Option<Second> {
+        let interval_ns = job.interval_ns;
         if interval_ns == INTERVAL_NS {
             return Some(interval);
         }
         debug_assert!(INTERVAL_NS.is_multiple_of(interval_ns), "a second would never be whole");
-        let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
+        let (begin_ns, end_ns) = (interval.number * interval_ns, (interval.number + 1) * interval_ns);
+        let ends = (begin_ns + 1..=end_ns).contains(&phase_end_ns(job, interval.warmup));
+        let last = ends || end_ns.is_multiple_of(INTERVAL_NS);
         let mut whole = match self.open.take() {
             Some(open) if open.warmup == interval.warmup => open,
             _ => Second { totals: interval.totals.empty_like(), ..interval },
@@ -198,11 +202,54 @@ impl WholeSeconds {
     }
 }
 
+/// End of the warm-up or of the measured phase, nanoseconds since the epoch; never, where operations end it.
+fn phase_end_ns(job: &Job, warmup: bool) -> u64 {
+    let measured = || job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
+    if warmup { job.warmup_ns } else { measured() }
+}
+
+/// Begin and end, in seconds since the epoch, of what lies in one phase of the second that began `start_s` after the epoch.
+pub(crate) fn within_phase(job: &Job, start_s: u64, warmup: bool) -> (f64, f64) {
+    let phase_from = if warmup { 0 } else { job.warmup_ns };
+    let phase_to = phase_end_ns(job, warmup);
+    let from = (start_s * 1_000_000_000).max(phase_from);
+    let to = ((start_s + 1) * 1_000_000_000).min(phase_to).max(from);
+    (from as f64 / 1e9, to as f64 / 1e9)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oracle::ping_job;
+    use dyno_engine::Pacing;
+    use dyno_record::Scale;
 
     const TENTH_NS: u64 = INTERVAL_NS / 10;
+
+    #[test]
+    fn viewers_are_told_how_long_the_seconds_of_a_phase_are() {
+        // 0.6 s of warm-up, then 2.5 s, in intervals of a tenth: an operation in each.
+        let end = End { duration_ns: Some(25 * TENTH_NS), operations: None };
+        let pacing = Pacing::Closed { think_ns: 0 };
+        let job = Job { warmup_ns: 6 * TENTH_NS, interval_ns: TENTH_NS, ..ping_job(pacing, 1, 1, end) };
+        let mut seconds = WholeSeconds::default();
+        let shown = (0..31).filter_map(|number| {
+            let mut totals = Totals::new(1, Scale::Ns64);
+            totals.arrivals = 1;
+            let warmup = number < 6;
+            let second = seconds.add_interval(Second { number, warmup, totals }, &job)?;
+            let (from, to) = within_phase(&job, number * TENTH_NS / INTERVAL_NS, warmup);
+            Some((warmup, second.totals.arrivals, [from, to].map(|at| (at * 10.0).round() as u64)))
+        });
+        let expected = [
+            (true, 6, [0, 6]),
+            (false, 4, [6, 10]),
+            (false, 10, [10, 20]),
+            (false, 10, [20, 30]),
+            (false, 1, [30, 31]),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
 
     /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.
     fn seconds(end: &End, measured_ns: u64) -> RunObservations {

@@ -2,7 +2,7 @@
 
 use crate::hosts::{HostPlan, SeenOfHosts};
 use crate::in_process_workers;
-use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds};
+use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds, within_phase};
 use crate::keyspace::distinct_keys;
 use crate::load_generator::{Applied, LoadGenerator, threads};
 use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
@@ -44,7 +44,7 @@ pub struct PhasePlan {
 pub struct PhaseProgress<'a> {
     /// Phase being counted.
     pub phase: &'a str,
-    /// Seconds since its epoch.
+    /// Seconds since the phase began, to the end of its last second; no more than its duration.
     pub elapsed_s: f64,
     /// Share done, 0 to 1, if it can be told.
     pub done: Option<f64>,
@@ -54,14 +54,22 @@ pub struct PhaseProgress<'a> {
     pub so_far: &'a Totals,
     /// The last second alone.
     pub last: &'a Totals,
-    /// True if it was a whole one: the first and the last of a phase need not be.
-    pub whole: bool,
+    /// Seconds that it took: the first and the last of a phase are shorter where it begins or ends within a second. `None` where
+    /// operations or a stop ended the phase, at a time that is not known yet.
+    pub length_s: Option<f64>,
     /// The first text of each class of errors, as far as they are known.
     pub errors: Vec<(Outcome, String)>,
     /// Metrics that the database reports, where monitors ask it.
     pub server: Option<ServerNow>,
     /// The same in full, and what the kernel says of servers, by source.
     pub said: Vec<(String, SourceSnapshot)>,
+}
+
+impl PhaseProgress<'_> {
+    /// Returns whether the last second was a whole one.
+    pub fn is_whole_second(&self) -> bool {
+        self.length_s.is_some_and(|length_s| length_s > 0.999)
+    }
 }
 
 /// Watches a run.
@@ -308,21 +316,23 @@ impl<'a> RunSession<'a> {
             if !second.warmup {
                 seconds_of.add_interval(start.as_secs(), &second.totals, job);
             }
-            // Viewers are shown whole seconds.
-            let Some(second) = whole.add_interval(second, job.interval_ns) else { return };
-            let elapsed_s = start.as_secs() as f64 + 1.0;
-            let done = share_done(job, elapsed_s, so_far);
-            let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
+            // Viewers are shown seconds, whole where the phase has them whole.
+            let Some(second) = whole.add_interval(second, job) else { return };
+            let (begin_s, end_s) = within_phase(job, start.as_secs(), second.warmup);
+            let before_s = if second.warmup { 0.0 } else { job.warmup_ns as f64 / 1e9 };
+            let done = share_done(job, end_s, so_far);
+            let left_s = done.filter(|d| *d > 0.0).map(|d| end_s * (1.0 - d) / d);
+            let cut = control.is_stopping() || share_counted(job, so_far).is_some_and(|done| done >= 1.0);
             let server = watch.and_then(MonitorWatch::latest_metrics);
             observer.second(&PhaseProgress {
                 phase,
-                elapsed_s,
+                elapsed_s: end_s - before_s,
                 done,
                 left_s,
                 so_far,
                 last: &second.totals,
                 errors: control.errors_so_far(),
-                whole: is_whole(job, start.as_secs(), second.warmup) && done.is_none_or(|done| done < 1.0),
+                length_s: (!cut).then_some(end_s - begin_s),
                 server,
                 said: watch.map(MonitorWatch::latest_snapshots).unwrap_or_default(),
             });
@@ -574,13 +584,6 @@ fn planned(job: &Job, threads: Option<usize>) -> Planned {
     }
 }
 
-/// Returns whether the second that began `start_s` after the epoch lies in one phase as a whole.
-fn is_whole(job: &Job, start_s: u64, warmup: bool) -> bool {
-    let (from, to) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
-    let end = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
-    if warmup { to <= job.warmup_ns } else { from >= job.warmup_ns && to <= end }
-}
-
 /// Documents that `ok` successful operations of a load have written, where an operation writes several: in proportion, where
 /// some have failed.
 pub fn documents_written(job: &Job, ok: u64) -> Option<u64> {
@@ -588,11 +591,15 @@ pub fn documents_written(job: &Job, ok: u64) -> Option<u64> {
     Some((u128::from(all) * u128::from(ok) / u128::from(operations.max(1))) as u64)
 }
 
-/// The share of a job that is done after `elapsed_s` seconds.
+/// The share of a job that is done `elapsed_s` seconds after its epoch.
 fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     let by_time = job.end.duration_ns.map(|d| elapsed_s / ((job.warmup_ns + d) as f64 / 1e9));
-    let by_count = job.end.operations.map(|n| so_far.arrivals as f64 / n.max(1) as f64);
-    by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
+    by_time.into_iter().chain(share_counted(job, so_far)).reduce(f64::max).map(|share| share.min(1.0))
+}
+
+/// The share of a job's operations that have arrived, where it has so many.
+fn share_counted(job: &Job, so_far: &Totals) -> Option<f64> {
+    job.end.operations.map(|n| so_far.arrivals as f64 / n.max(1) as f64)
 }
 
 /// Arrivals that a rate which changes asks for in interval `number`, as far as that lies in the warm-up or in the measured phase.

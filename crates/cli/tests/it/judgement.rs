@@ -476,3 +476,19 @@ fn a_strict_experiment_misses_what_is_too_close() {
     let refused = dyno.run(&["run", "plain.yaml", "--require", "errors < 1%", "--strict"]);
     assert_exit(&refused, &[2]);
 }
+
+#[test]
+fn a_run_that_ends_within_a_second_is_told_with_its_tenths() {
+    let dyno = Dyno::new();
+    let words = ["run", "sim:?service=1ms", "--users", "1", "--duration", "2500ms", "--warmup", "0s"];
+    let output = dyno.run(&[&words[..], &["--records", "100", "--out", "o"]].concat());
+    dyno.assert_ran(&output);
+    let told = dyno_testkit::stderr(&output);
+    assert!(told.contains("measure: 2.5 s, 1 user"), "{told}");
+    let end = told.lines().find(|line| line.contains(" ok, ")).unwrap_or_else(|| panic!("{told}"));
+    // measure: 2,500 ok, 0 failed in 2.5 s, 1,000/s
+    let number = |text: &str| text.replace(',', "").parse::<f64>().unwrap();
+    let count = number(end.split(' ').nth(1).unwrap());
+    let rate = number(end.rsplit(' ').next().unwrap().trim_end_matches("/s"));
+    assert!(end.contains(" in 2.5 s, ") && (count / 2.5 / rate - 1.0).abs() < 1e-3, "{end}");
+}

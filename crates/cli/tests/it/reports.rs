@@ -205,3 +205,23 @@ fn the_page_of_a_fault_experiment_has_its_faults() {
         "{section}"
     );
 }
+
+#[test]
+fn a_part_of_a_second_is_not_drawn_as_a_whole_one() {
+    let dyno = Dyno::new();
+    // One user of a server that takes 1 ms: 1,000 in each second, of which the warm-up has 0.4 s of the first.
+    let file = "target: \"sim:?service=1ms\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {measure: {users: 1, duration: 4s, warmup: 400ms}}\nrepetitions: 2\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
+    let page = std::fs::read_to_string(dyno.path("e/report.html")).expect("report.html");
+    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+    let charts = data["charts"].as_array().unwrap();
+    let chart =
+        charts.iter().find(|chart| chart["unit"] == "operations/s").unwrap_or_else(|| panic!("{data}"));
+    let series = chart["choices"][0]["s"].as_array().unwrap();
+    let values: Vec<f64> =
+        series.iter().flat_map(|one| one["v"].as_array().unwrap()).map(|v| v.as_f64().unwrap()).collect();
+    assert!(!values.is_empty() && values.iter().all(|v| (v - 1_000.0).abs() < 50.0), "{values:?}");
+}

@@ -193,7 +193,7 @@ impl Observer for BenchmarkWatch<'_> {
         let interval_ms = self.shown.elapsed().as_millis() as u64;
         self.shown = Instant::now();
         let of_second = counted(now.last);
-        if now.whole {
+        if now.is_whole_second() {
             self.rates.push(of_second as f64);
         }
         let text = progress(

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use textwrap::Options;
 use view::merged;
 
-/// Seconds between two plain lines.
-const PLAIN_S: u64 = 5;
+/// Time between two plain lines: five seconds of the run, which come a little before or after five of the clock.
+const PLAIN: Duration = Duration::from_millis(4_500);
 
 /// Display of the progress.
 enum Screen {
@@ -80,10 +80,35 @@ fn time(seconds: f64) -> String {
     }
     let s = seconds.round().max(0.0) as u64;
     match s {
-        0..60 => format!("{s} s"),
+        0..60 => whole_or_tenths(seconds),
         60..3600 => format!("{} min {:02} s", s / 60, s % 60),
         _ => format!("{} h {:02} min", s / 3600, s / 60 % 60),
     }
+}
+
+/// Seconds with one decimal place, where they are not whole.
+fn whole_or_tenths(seconds: f64) -> String {
+    let tenths = (seconds * 10.0).round() / 10.0;
+    if tenths.fract() == 0.0 { format!("{tenths:.0} s") } else { format!("{tenths:.1} s") }
+}
+
+/// What is left of a run, in whole seconds; nothing where it has come to its end.
+fn left(p: &PhaseProgress<'_>) -> String {
+    p.left_s.filter(|s| *s > 0.0).map_or(String::new(), |s| format!(", {} left", time(s.round().max(1.0))))
+}
+
+/// Rate and latencies of the last second, and what has failed so far.
+fn plain_line(phase: &view::Phase, p: &PhaseProgress<'_>) -> String {
+    let rate = phase.rate(p).map_or(String::new(), |rate| format!("{}/s  ", Thousands(rate.round() as u64)));
+    format!(
+        "{} {}: {rate}{}, {} failed{}{}",
+        p.phase,
+        whole_or_tenths(p.elapsed_s),
+        percentiles(p.last),
+        Thousands(p.so_far.count_failed()),
+        lag(p.last),
+        left(p),
+    )
 }
 
 /// Breaks lines at words so that none is as wide as the terminal: the view counts its lines to redraw itself.
@@ -135,24 +160,14 @@ impl Observer for Live {
     }
 
     fn second(&mut self, p: &PhaseProgress<'_>) {
-        let left = p.left_s.map_or(String::new(), |s| format!(", {} left", time(s)));
         match &mut self.screen {
             Screen::Quiet | Screen::Terminal(None) => {}
             Screen::Plain(last) => {
-                if last.is_some_and(|l| l.elapsed() < Duration::from_secs(PLAIN_S)) {
+                if last.is_some_and(|l| l.elapsed() < PLAIN) {
                     return;
                 }
                 *last = Some(Instant::now());
-                let rate = self.phase.rate(p);
-                terminal::note(&format!(
-                    "{} {:.0} s: {}{}, {} failed{}{left}",
-                    p.phase,
-                    p.elapsed_s,
-                    rate.map_or(String::new(), |rate| format!("{}/s  ", Thousands(rate.round() as u64))),
-                    percentiles(p.last),
-                    Thousands(p.so_far.count_failed()),
-                    lag(p.last),
-                ));
+                terminal::note(&plain_line(&self.phase, p));
             }
             Screen::Terminal(Some(bar)) => {
                 self.phase.take(p);
@@ -162,7 +177,7 @@ impl Observer for Live {
                 }
                 let gap = if self.place.is_empty() { "" } else { "; " };
                 let (columns, rows) = size();
-                let time = format!("{}{left}{gap}{}", time(p.elapsed_s), self.place);
+                let time = format!("{}{}{gap}{}", time(p.elapsed_s.round()), left(p), self.place);
                 let lines = self.phase.lines(p, &self.conditions, (columns, rows));
                 bar.set_message(marked(folded(&format!("{time}\n{lines}"), columns)));
             }

@@ -29,6 +29,9 @@ const ROOM: usize = 20;
 /// Rows of a panel at most.
 const PANEL: usize = 12;
 
+/// Seconds below which no rate is told.
+const SHORTEST_S: f64 = 0.25;
+
 /// Kinds of errors that are shown.
 const ERRORS: usize = 3;
 
@@ -92,16 +95,24 @@ impl Phase {
         }
     }
 
-    /// Operations of the last second, per second; `None` of one that did not last a second: the first or last of a phase.
+    /// Operations of the last second, per second of what it took. `None` where that is not known, or too little to tell: the
+    /// first and the last of a phase may be short.
     pub fn rate(&self, p: &PhaseProgress<'_>) -> Option<f64> {
-        p.whole.then_some(p.last.count_completed() as f64 * self.each)
+        let length_s = p.length_s.filter(|length_s| *length_s >= SHORTEST_S)?;
+        Some(p.last.count_completed() as f64 * self.each / length_s)
+    }
+
+    /// Seconds of the warm-up, where it is over.
+    fn before_s(&self, p: &PhaseProgress<'_>) -> f64 {
+        if p.phase == "warmup" { 0.0 } else { self.warmup_ns as f64 / 1e9 }
     }
 
     /// Rate at which operations are due after so many seconds of the phase.
     fn due(&self, p: &PhaseProgress<'_>) -> Option<f64> {
-        let before_ns = if p.phase == "warmup" { 0 } else { self.warmup_ns };
         match self.pacing.as_ref()? {
-            Pacing::Open { profile, .. } => Some(profile.rate_at(before_ns + (p.elapsed_s * 1e9) as u64)),
+            Pacing::Open { profile, .. } => {
+                Some(profile.rate_at(((self.before_s(p) + p.elapsed_s) * 1e9) as u64))
+            }
             Pacing::Closed { .. } | Pacing::Recorded => None,
         }
     }
@@ -175,7 +186,7 @@ impl Phase {
         let rate = rate.map_or("-".into(), |rate| format!("{}/s", Thousands(rate.round() as u64)));
         let per_s = |rate: f64| format!("{}/s", Thousands(rate.round() as u64));
         let width = room.saturating_sub(due.chars().count());
-        let seconds = p.left_s.map_or(0.0, |left| (p.elapsed_s + left).ceil()) as usize;
+        let seconds = p.left_s.map_or(0.0, |left| (self.before_s(p) + p.elapsed_s + left).ceil()) as usize;
         let each = if seconds == 0 { 1 } else { (width / seconds.max(self.rates.len())).max(1) };
         let shape = |rows: usize| Shape { width, each, rows };
         let mut lines = panel("rate", &rate, &self.rates, shape(rows[0]), per_s);
@@ -202,8 +213,11 @@ impl Phase {
         if conditions.is_empty() {
             return Vec::new();
         }
-        let facts =
-            PhaseFacts { name: "measure".into(), seconds: p.elapsed_s.max(1.0), ..PhaseFacts::default() };
+        let facts = PhaseFacts {
+            name: "measure".into(),
+            seconds: p.elapsed_s.max(SHORTEST_S),
+            ..PhaseFacts::default()
+        };
         let so_far = summarise_phase(facts, &self.metrics, p.so_far);
         let line = |condition: &Condition| {
             let mark = match condition.evaluate_phase(&so_far) {
@@ -375,7 +389,7 @@ mod tests {
             left_s,
             so_far: &so_far,
             last: &last,
-            whole: true,
+            length_s: Some(1.0),
             errors: vec![(Outcome::TimedOut, "no reply\nwithin 1 s".into())],
             server: None,
             said: Vec::new(),
@@ -419,5 +433,40 @@ mod tests {
         let sum: f64 = rows.iter().map(share).sum();
         assert!((sum - 100.0).abs() < 0.5, "{rows:#?}");
         assert!(distribution(&Buckets::new(Scale::Ns64), 38, BINS).is_empty());
+    }
+
+    #[test]
+    fn a_part_of_a_second_is_told_as_a_part() {
+        let mut totals = Totals::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
+        (0..400).for_each(|_| interval.record_ended(0, Outcome::Ok, 64_000, 64_000));
+        interval.ended[Outcome::Ok as usize] = 400;
+        totals.add_interval(&interval);
+        let of = |elapsed_s, length_s, left_s| {
+            let p = PhaseProgress {
+                phase: "measure",
+                elapsed_s,
+                done: None,
+                left_s,
+                so_far: &totals,
+                last: &totals,
+                length_s,
+                errors: Vec::new(),
+                server: None,
+                said: Vec::new(),
+            };
+            crate::live::plain_line(&Phase { each: 1.0, ..Phase::default() }, &p)
+        };
+        let latencies = "p50 64.0 µs  p99 64.0 µs  p99.9 64.0 µs, 0 failed";
+        // 400 in 0.4 s are 1,000 a second, and a run that has come to its end has nothing left.
+        assert_eq!(of(10.4, Some(0.4), Some(0.0)), format!("measure 10.4 s: 1,000/s  {latencies}"));
+        assert_eq!(of(5.0, Some(1.0), Some(5.4)), format!("measure 5 s: 400/s  {latencies}, 5 s left"));
+        // Of a tenth of a second, or one that was cut off, no rate is known.
+        assert_eq!(of(3.1, Some(0.1), None), format!("measure 3.1 s: {latencies}"));
+        assert_eq!(of(3.0, None, None), format!("measure 3 s: {latencies}"));
+        assert_eq!(
+            [2.5, 2.54, 30.0, 0.9, 89.6].map(crate::live::time),
+            ["2.5 s", "2.5 s", "30 s", "900 ms", "1 min 30 s"]
+        );
     }
 }
