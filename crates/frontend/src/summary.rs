@@ -18,7 +18,7 @@ pub fn show(summary: &Summary, known: SummaryExtras<'_>, json: bool) -> Result<(
 
 /// How a summary is drawn on this terminal.
 pub fn style(colour: bool) -> Style {
-    Style { colour, columns: terminal::columns(), details: terminal::has_details() }
+    Style { colour, columns: terminal::columns(), rows: terminal::rows(), details: terminal::has_details() }
 }
 
 /// `summary.json`.

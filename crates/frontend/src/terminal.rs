@@ -90,13 +90,23 @@ fn escaped<'a>(text: Cow<'a, str>, but: &[char]) -> Cow<'a, str> {
     out.into()
 }
 
-/// Columns of the terminal that results or progress go to; 80 where there is none, or it does not say; at most 100, as far as
-/// eyes follow a line.
-pub fn columns() -> usize {
+/// Columns of a line at most: as far as eyes follow it.
+const MEASURE: usize = 120;
+
+/// Size of the terminal that results or progress go to, where there is one and it says.
+fn size() -> Option<rustix::termios::Winsize> {
     let of = |size: rustix::io::Result<rustix::termios::Winsize>| size.ok().filter(|size| size.ws_col > 0);
-    let size =
-        of(rustix::termios::tcgetwinsize(stdout())).or_else(|| of(rustix::termios::tcgetwinsize(stderr())));
-    size.map_or(80, |size| usize::from(size.ws_col).clamp(40, 100))
+    of(rustix::termios::tcgetwinsize(stdout())).or_else(|| of(rustix::termios::tcgetwinsize(stderr())))
+}
+
+/// Columns of the terminal that results or progress go to, at most [`MEASURE`]; 80 where there is none, or it does not say.
+pub fn columns() -> usize {
+    size().map_or(80, |size| usize::from(size.ws_col).clamp(40, MEASURE))
+}
+
+/// Rows of the same terminal; 24 where there is none, or it does not say.
+pub fn rows() -> usize {
+    size().map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0).unwrap_or(24)
 }
 
 /// Returns whether progress goes to a terminal that can redraw lines.
@@ -110,6 +120,19 @@ static LOST: OnceLock<String> = OnceLock::new();
 /// Writes a result; [`lost`] says at the end whether all of them were.
 pub fn out(text: &str) {
     write(&for_stream(text, stdout().is_terminal()));
+}
+
+/// Writes a result whose lines a terminal breaks between words, but for commands: they are to be copied.
+pub fn prose(text: &str) {
+    if !stdout().is_terminal() {
+        return out(text);
+    }
+    let text = conceal(text);
+    let line = |line: &str| match line.trim_start().starts_with("dyno ") {
+        true => line.to_owned(),
+        false => wrapped(line, 0),
+    };
+    out(&text.split('\n').map(line).collect::<Vec<_>>().join("\n"));
 }
 
 /// Writes another program's text as that has it: carriage returns, say.

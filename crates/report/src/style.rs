@@ -11,11 +11,16 @@ pub struct Style {
     pub colour: bool,
     /// Width at which lines are wrapped, columns.
     pub columns: usize,
+    /// Rows that a text without details may fill, so that its begin stays on the screen.
+    pub rows: usize,
     /// True for every table, note and figure of the client and of monitors.
     pub details: bool,
 }
 
 impl Style {
+    /// Rows of a small terminal, and of what is none.
+    pub const SMALL_ROWS: usize = 24;
+
     pub(crate) fn paint(self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

@@ -30,11 +30,8 @@ pub struct SummaryExtras<'a> {
 /// Percentiles of the table.
 const COLUMNS: [&str; 3] = ["p50", "p99", "p99.9"];
 
-/// Reasons that are told without details.
+/// Reasons that are told without details where not all have room.
 const REASONS: usize = 3;
-
-/// Rows of a small terminal.
-const SCREEN: usize = 24;
 
 /// Name of rows of service times, where the server's share of response times is not known.
 const SERVICE: &str = "  service";
@@ -100,10 +97,11 @@ const FEW: usize = 3;
 
 /// The whole summary. Without details it fits the screen, so that the verdict stays on it: the least important goes first.
 pub fn render_summary(summary: &Summary, known: SummaryExtras<'_>, style: Style) -> String {
-    let fits = |text: &str| style.details || text.lines().count() < SCREEN;
+    let fits = |text: &str| style.details || text.lines().count() < style.rows.max(Style::SMALL_ROWS);
     let mut text = String::new();
     use Shares::{All, Sentence, Worst};
     let less = [
+        (usize::MAX, All, true),
         (REASONS, All, true),
         (2, All, true),
         (1, All, true),
@@ -239,10 +237,10 @@ fn reasons(out: &mut String, verdict: &Verdict, style: Style, shown: Shown) {
     let told = |reason: &&Reason| style.details || reason.trust != Trust::Valid && verdict.is_asked(reason);
     let told: Vec<&Reason> = verdict.reasons.iter().filter(told).collect();
     let most = if style.details { told.len() } else { shown.reasons };
-    for (at, reason) in told.iter().take(most).enumerate() {
+    for reason in told.iter().take(most) {
         let text = format!("  {} {}: {}", reason.trust.trust_word(), reason.check, one_line(&reason.text));
-        // The worst is told in full; of the others without details as much as a line holds.
-        let text = if at == 0 || style.details { style.wrap_text(&text, 4) } else { style.cut_line(&text) };
+        // In full: half a reason is none. Those that have no room are counted.
+        let text = style.wrap_text(&text, 4);
         // The mark alone is coloured: a wrapped line is no place for escape sequences.
         let mark = match verdict.is_asked(reason) {
             true => style.paint_grade(reason.trust, reason.trust.trust_word()),

@@ -104,7 +104,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
             let text = serde_json::to_string_pretty(&explained)?;
             terminal::out(&format!("{text}\n"));
         }
-        false => terminal::out(&show::text(&explained)),
+        false => terminal::prose(&show::text(&explained)),
     }
     Ok(Exit::Ok)
 }

@@ -435,7 +435,7 @@ fn link(all: &Gathered<'_>, run: &GatheredRun, message: &str) -> Markup {
 
 /// The summaries of the runs, as `dyno report` prints them, with a link to each run's own page.
 fn summaries(all: &Gathered<'_>) -> Markup {
-    let style = Style { colour: false, columns: 100, details: false };
+    let style = Style { colour: false, columns: 100, rows: Style::SMALL_ROWS, details: false };
     let runs = all.rows.iter().flat_map(|row| &row.runs).take(SUMMARIES).enumerate();
     let known = runs.filter_map(|(number, run)| {
         let path = all.dir.path.join(&run.ended.dir);

@@ -5,7 +5,7 @@ use dyno_analysis::diagnose::{Diagnosis, diagnose_run};
 use dyno_record::{Scale, ThreadInterval, Totals};
 use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
 use dyno_rundir::schema::{
-    Client, Environment, Grade, Run, Setting, Status, Summary, Threshold, Trust, VERSION, Verdict,
+    Client, Environment, Grade, Reason, Run, Setting, Status, Summary, Threshold, Trust, VERSION, Verdict,
 };
 use dyno_rundir::{IntervalFacts, RunDir, RunWriter};
 use dyno_types::Outcome;
@@ -224,7 +224,7 @@ fn a_run_without_monitors_says_so_beside_its_verdict() {
     let folder = tempfile::tempdir().unwrap();
     write_run(folder.path(), &names(1), 3, 0, false);
     let mut summary = RunDir::open(folder.path()).unwrap().summary.unwrap();
-    let style = crate::style::Style { colour: false, columns: 80, details: false };
+    let style = crate::style::Style { colour: false, columns: 80, rows: 24, details: false };
     let first = |summary: &Summary| {
         let text = crate::summary::render_summary(summary, Default::default(), style);
         text.lines().next().unwrap().to_owned()
@@ -270,7 +270,7 @@ fn a_run_that_failed_in_many_ways_fits_a_small_screen() {
         phase.errors.insert(outcome.name().to_owned(), "words of a server ".repeat(12));
         phase.arrivals += 3;
     }
-    let style = crate::style::Style { colour: false, columns: 80, details: false };
+    let style = crate::style::Style { colour: false, columns: 80, rows: 24, details: false };
     let text = crate::summary::render_summary(&summary, Default::default(), style);
     assert!(text.lines().count() < 24, "{text}");
     assert!(text.starts_with("VALID"), "{text}");
@@ -280,6 +280,38 @@ fn a_run_that_failed_in_many_ways_fits_a_small_screen() {
     // A line goes on at a word; the title is a server's own.
     let long: Vec<&str> = text.lines().skip(1).filter(|line| line.chars().count() > 80).collect();
     assert_eq!(long, Vec::<&str>::new());
+}
+
+/// What a wide or a tall screen has room for is told, and what is told is told in full.
+#[test]
+fn reasons_use_the_screen_and_lose_no_word() {
+    let folder = tempfile::tempdir().unwrap();
+    write_run(folder.path(), &names(1), 3, 0, false);
+    let mut summary = RunDir::open(folder.path()).unwrap().summary.unwrap();
+    let check = |n: usize| format!("check-{n}");
+    let reason = |n: usize| (0..40).map(|word| format!("word{n}x{word}")).collect::<Vec<_>>().join(" ");
+    summary.verdict.reasons = (0..5).map(|n| Reason::of_all(&check(n), Trust::Suspect, reason(n))).collect();
+    let told = |columns: usize, rows: usize| {
+        let style = crate::style::Style { colour: false, columns, rows, details: false };
+        crate::summary::render_summary(&summary, Default::default(), style)
+    };
+    for (columns, rows) in [(80, 24), (120, 24), (120, 60), (80, 60)] {
+        let text = told(columns, rows);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let whole =
+            (0..5).filter(|n| flat.contains(&format!("suspect {}: {}", check(*n), reason(*n)))).count();
+        let begun = (0..5).filter(|n| flat.contains(&check(*n))).count();
+        assert!(whole == begun && whole > 0 && !text.contains('…'), "{columns} x {rows}: {text}");
+        let left = format!("{} reason", 5 - whole);
+        assert!(
+            whole == 5 || text.contains(&left) && text.contains("more with -v"),
+            "{columns} x {rows}: {text}"
+        );
+        assert!(rows < 60 || whole == 5, "{columns} x {rows}: {text}");
+        assert!(text.lines().count() < rows, "{columns} x {rows}: {text}");
+        let widest = text.lines().skip(2).map(|line| line.chars().count()).max().unwrap();
+        assert!((columns - 12..=columns).contains(&widest), "{columns} x {rows}: {widest}: {text}");
+    }
 }
 
 #[test]
