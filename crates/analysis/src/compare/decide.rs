@@ -59,12 +59,11 @@ pub enum LeftOpen {
 
 /// The one decision of a comparison: its words, its interval and its p-value all come from here, so that they cannot contradict
 /// each other. The interval holds 1 exactly where p is 0.05 or more.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// Conclusion of a comparison.
     pub conclusion: Conclusion,
     /// Why it is left open, if it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<LeftOpen>,
     /// Ratio of the means, with its interval.
     pub ratio: IntervalEstimate,
@@ -79,15 +78,16 @@ pub(super) struct TestedRatio {
     pub p: f64,
 }
 
-/// Two samples compared, the second against the first.
+/// Two samples compared, the second against the first. As JSON, what single runs cannot say is `null`: ends of intervals, where a
+/// side has one run, and what the order of the runs says, where both have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "WrittenComparison")]
 pub struct Comparison {
     /// Runs of each.
     pub runs: (usize, usize),
     /// Means of each.
     pub means: (f64, f64),
     /// What is decided, and by what.
-    #[serde(flatten)]
     pub decision: Decision,
     /// Difference of the means, with its interval.
     pub difference: IntervalEstimate,
@@ -98,11 +98,71 @@ pub struct Comparison {
     /// Cliff's delta.
     pub delta: f64,
     /// Drift along the order in which the runs were made, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
 
+/// An estimate as it is written: without ends where there is no interval.
+#[derive(Serialize)]
+struct WrittenEstimate {
+    value: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+/// A comparison as it is written.
+#[derive(Serialize)]
+struct WrittenComparison {
+    runs: (usize, usize),
+    means: (f64, f64),
+    conclusion: Conclusion,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open: Option<LeftOpen>,
+    ratio: WrittenEstimate,
+    p: Option<f64>,
+    difference: WrittenEstimate,
+    shift: f64,
+    rank_p: Option<f64>,
+    delta: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Drift>,
+}
+
+impl From<Comparison> for WrittenComparison {
+    fn from(found: Comparison) -> Self {
+        let known = |known: bool, value: f64| known.then_some(value);
+        let estimate = |of: IntervalEstimate| WrittenEstimate {
+            value: of.value,
+            low: known(found.has_intervals(), of.low),
+            high: known(found.has_intervals(), of.high),
+        };
+        let Decision { conclusion, open, ratio, p } = found.decision;
+        WrittenComparison {
+            runs: found.runs,
+            means: found.means,
+            conclusion,
+            open,
+            ratio: estimate(ratio),
+            p,
+            difference: estimate(found.difference),
+            shift: found.shift,
+            rank_p: known(!found.is_one_pair(), found.rank_p),
+            delta: known(!found.is_one_pair(), found.delta),
+            drift: found.drift,
+        }
+    }
+}
+
 impl Comparison {
+    /// Returns whether each side has one run: they say how far these two are apart, and nothing of how much runs differ.
+    pub fn is_one_pair(&self) -> bool {
+        self.runs.0.max(self.runs.1) == 1
+    }
+
+    /// Returns whether the estimates have intervals: of a side with one run there is no telling how much its runs differ.
+    pub fn has_intervals(&self) -> bool {
+        self.runs.0.min(self.runs.1) > 1
+    }
+
     /// With what a drift leaves of its conclusion.
     pub fn with_drift(mut self, drift: Option<Drift>, margin: Margin) -> Self {
         if let Some(drift) = &drift {

@@ -324,6 +324,7 @@ fn unsteady(group: &Group) -> Option<(usize, String)> {
 /// Lists what stands in the way of a comparison.
 pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
     let mut warnings: Vec<String> = other_question(first, second).into_iter().collect();
+    let one_pair = first.runs.len() == 1 && second.runs.len() == 1;
     for group in [first, second] {
         let name = &group.name;
         let suspect = |run: &&RunDir| {
@@ -352,10 +353,17 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
         if hashes.len() > 1 {
             warnings.push(format!("runs of {name} were made in {} different environments", hashes.len()));
         }
-        if group.runs.len() == 1 {
+        if group.runs.len() == 1 && !one_pair {
             let message = "says nothing about how much runs differ";
             warnings.push(format!("one run of {name} {message}"));
         }
+    }
+    if one_pair {
+        warnings.push(
+            "one run of each says how far these two are apart, not whether two runs of the same thing differ as much: there \
+             is no interval and no p; make each four times or more, by turns (dyno run A --versus B)"
+                .into(),
+        );
     }
     let unit = |group: &Group| group.runs.first().map(|run| run.run.unit_ns);
     if unit(first) != unit(second) {

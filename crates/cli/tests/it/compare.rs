@@ -58,7 +58,36 @@ fn a_slower_server_is_found_and_the_same_is_the_same() {
     // One run a side says nothing of noise.
     let one = dyno.run(&["compare", "a/001", "b/021"]);
     assert_exit(&one, &[0]);
-    assert!(stdout(&one).contains("not enough data: 3 more runs"), "{}", stdout(&one));
+    let told = stdout(&one);
+    assert!(
+        told.contains("not enough data: ")
+            && told.contains(" between these two runs; 3 more runs a side at least"),
+        "{told}"
+    );
+    assert!(told.contains("one run of each says how far these two are apart"), "{told}");
+    let head = told.lines().find(|line| line.contains("verdict")).unwrap();
+    assert_eq!(head.split_whitespace().collect::<Vec<_>>(), ["first", "second", "unit", "verdict"], "{told}");
+    assert!(told.contains("there is no interval, no p") && !told.contains("Cliff"), "{told}");
+    let sentence = stdout(&dyno.run(&["compare", "a/001", "b/021", "--format", "md"]));
+    assert!(sentence.contains("one run of each: throughput "), "{sentence}");
+    assert!(sentence.contains("differ is not known"), "{sentence}");
+    // An interval whose ends are its value would be one of certainty.
+    let found: Value =
+        serde_json::from_str(&stdout(&dyno.run(&["compare", "a/001", "b/021", "--json"]))).unwrap();
+    for figure in found[0]["figures"].as_array().unwrap() {
+        assert!(
+            figure["ratio"]["value"].is_number() && figure["difference"]["value"].is_number(),
+            "{figure}"
+        );
+        for (part, end) in
+            [("ratio", "low"), ("ratio", "high"), ("difference", "low"), ("difference", "high")]
+        {
+            assert_eq!(figure[part].get(end), Some(&Value::Null), "{part}.{end}: {figure}");
+        }
+        for name in ["p", "rank_p", "delta"] {
+            assert_eq!(figure.get(name), Some(&Value::Null), "{name}: {figure}");
+        }
+    }
     assert_exit(&dyno.run(&["compare", "a/001", "b/021", "--fail-on", "unclear"]), &[4]);
 }
 

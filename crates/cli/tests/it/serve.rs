@@ -100,7 +100,7 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_away() {
     assert!(served.get("/dir/a/report.html").1 == report, "the one that is kept");
     let (status, compared) = served.get("/compare?dir=a&dir=below%2Fb&baseline=a");
     assert_eq!(status, 200, "{compared}");
-    assert!(compared.contains("not enough data: 3 more runs a side"), "{compared}");
+    assert!(compared.contains("between these two runs; 3 more runs a side at least"), "{compared}");
     let (status, tail) = served.get("/tail/a?from=0");
     assert_eq!(status, 200);
     assert!(tail.contains("\"over\":true") && tail.contains("\"state\":\"complete\""), "{tail}");

@@ -2,7 +2,7 @@
 
 use crate::comparison::replays::ComparedReplays;
 use crate::comparison::text::{describe_with_noise, format_p};
-use crate::comparison::{FOOT, Pairing, format_number};
+use crate::comparison::{Pairing, describe_columns, format_number};
 use crate::markdown::escape_markdown;
 use std::fmt::Write as _;
 
@@ -72,6 +72,6 @@ pub fn render_markdown(all: &[Pairing]) -> String {
         differences(&mut out, "settings", &pairing.settings);
         differences(&mut out, "facts of the environment", &pairing.environment);
     }
-    let _ = writeln!(out, "\n{FOOT}");
+    let _ = writeln!(out, "\n{}", describe_columns(all));
     out
 }

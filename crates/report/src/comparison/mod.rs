@@ -12,7 +12,7 @@ use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift, rank};
 use dyno_rundir::RunDir;
 use dyno_types::shell::{again, quoted};
-use dyno_types::units::{counted, symbol};
+use dyno_types::units::{Change, counted, symbol};
 pub(crate) use number::format_number;
 use replays::ComparedReplays;
 
@@ -36,10 +36,7 @@ pub struct ComparedFigure {
 impl ComparedFigure {
     /// Size of the effect in words; `-` for one run a side, whose order says nothing.
     pub(crate) fn describe_effect_size(&self) -> &'static str {
-        match self.found.runs.0.max(self.found.runs.1) {
-            1 => "-",
-            _ => rank::describe_effect_size(self.found.delta),
-        }
+        if self.found.is_one_pair() { "-" } else { rank::describe_effect_size(self.found.delta) }
     }
 
     /// Returns the unit as people read it.
@@ -156,6 +153,9 @@ impl Pairing {
         if self.figures.is_empty() {
             return "Nothing can be compared: there is no figure that both have.".into();
         }
+        if self.is_one_pair() {
+            return self.describe_one_pair(first, second);
+        }
         let names = |which: Vec<&ComparedFigure>| {
             which.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>().join(", ")
         };
@@ -176,6 +176,39 @@ impl Pairing {
     }
 }
 
-/// Text below every comparison.
-pub(crate) const FOOT: &str =
-    "Intervals hold 95 %; runs are the unit. p: by the test of the interval; effect: Cliff's delta.";
+/// Figures of one pair that are named in a sentence.
+const NAMED: usize = 3;
+
+impl Pairing {
+    /// Returns whether each side has one run, of all figures.
+    pub(crate) fn is_one_pair(&self) -> bool {
+        !self.figures.is_empty() && self.figures.iter().all(|figure| figure.found.is_one_pair())
+    }
+
+    /// What one run of each says, and what it does not.
+    fn describe_one_pair(&self, first: &str, second: &str) -> String {
+        let named = self.figures.iter().take(NAMED);
+        let named =
+            named.map(|figure| format!("{} {}", figure.name, Change(figure.found.decision.ratio.value)));
+        let mut named = named.collect::<Vec<_>>().join(", ");
+        if self.figures.len() > NAMED {
+            named += &format!(" and {} more", counted(self.figures.len() - NAMED, "figure"));
+        }
+        format!(
+            "{second} against {first}, one run of each: {named}. Whether that is more than two runs of the same thing \
+             differ is not known."
+        )
+    }
+}
+
+/// Text below comparisons.
+pub(crate) fn describe_columns(all: &[Pairing]) -> &'static str {
+    match all.iter().all(Pairing::is_one_pair) && !all.is_empty() {
+        true => {
+            "One run of each side: there is no interval, no p and no size of an effect. Four a side are the least."
+        }
+        false => {
+            "Intervals hold 95 %; runs are the unit. p: by the test of the interval; effect: Cliff's delta."
+        }
+    }
+}

@@ -1,14 +1,14 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
 use crate::comparison::replays::ComparedReplays;
-use crate::comparison::{ComparedFigure, FOOT, Pairing, format_number};
+use crate::comparison::{ComparedFigure, Pairing, describe_columns, format_number};
 use dyno_analysis::compare::{Comparison, Conclusion, LeftOpen};
 use dyno_types::units::{Change, change_span, counted};
 
 /// The interval of a change, in per cent of the first side or as factors. One run says nothing about how much runs differ.
 pub(crate) fn relative_interval(found: &Comparison) -> Option<String> {
     let ratio = &found.decision.ratio;
-    (found.runs.0.min(found.runs.1) > 1).then(|| change_span(ratio.value, (ratio.low, ratio.high)))
+    found.has_intervals().then(|| change_span(ratio.value, (ratio.low, ratio.high)))
 }
 
 /// The p-value of the decision; a dash where there are too few runs for one.
@@ -40,8 +40,8 @@ pub fn describe_conclusion(figure: &ComparedFigure) -> String {
 /// The words for what is left open, and for how many more runs a side would tell.
 fn describe_open(found: &Comparison, runs: u32, interval: &str) -> String {
     // The order of the runs is all that few of them say.
-    let order = match (found.runs.0.max(found.runs.1), found.delta) {
-        (1, _) => "",
+    let order = match (found.is_one_pair(), found.delta) {
+        (true, _) => "",
         (_, delta) if delta >= 1.0 => "; every run of the second is above every run of the first",
         (_, delta) if delta <= -1.0 => "; every run of the second is below every run of the first",
         _ => "",
@@ -52,6 +52,13 @@ fn describe_open(found: &Comparison, runs: u32, interval: &str) -> String {
         runs => format!(": {} a side", counted(runs as usize, "more run")),
     };
     match found.decision.open {
+        _ if found.is_one_pair() => {
+            let change = Change(found.decision.ratio.value);
+            format!(
+                "not enough data: {change} between these two runs; {} a side at least",
+                counted(runs as usize, "more run")
+            )
+        }
         Some(LeftOpen::Drift) => {
             format!("left open: the order of the runs explains it as well (without that {interval})")
         }
@@ -103,7 +110,7 @@ pub fn render_comparisons(all: &[Pairing]) -> String {
         }
         out.push('\n');
     }
-    out += &format!("{FOOT}\n");
+    out += &format!("{}\n", describe_columns(all));
     out
 }
 
@@ -160,6 +167,9 @@ fn table(figures: &[ComparedFigure]) -> String {
     if rows.len() == 1 {
         return String::new();
     }
+    // One run of each has neither p nor effect.
+    let known = |at: usize| !matches!(at, 4 | 5) || rows.iter().skip(1).any(|row| row[at] != "-");
+    let known: Vec<bool> = (0..7).map(known).collect();
     let wide = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..7).map(wide).collect();
     let mut out = String::new();
@@ -167,6 +177,7 @@ fn table(figures: &[ComparedFigure]) -> String {
         let cells: Vec<String> = row
             .iter()
             .enumerate()
+            .filter(|(at, _)| known[*at])
             .map(|(at, cell)| match at {
                 1 | 2 | 4 => format!("{cell:>width$}", width = widths[at]),
                 _ => format!("{cell:<width$}", width = widths[at]),

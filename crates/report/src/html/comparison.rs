@@ -2,7 +2,7 @@
 
 use crate::comparison::replays::ComparedReplays;
 use crate::comparison::text::{describe_conclusion, format_p, relative_interval};
-use crate::comparison::{ComparedFigure, FOOT, Pairing, ReportLink, Responses, format_number};
+use crate::comparison::{ComparedFigure, Pairing, ReportLink, Responses, describe_columns, format_number};
 use crate::html::charts::{PageData, latency_distribution};
 use crate::html::document::{
     percentile_figure, render_bar, render_chip, render_section, render_standalone_page,
@@ -31,6 +31,7 @@ fn class(conclusion: Conclusion) -> (&'static str, &'static str) {
 /// The page. `left_out` says what of the sides could not be used.
 pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     let mut data = PageData::default();
+    let foot = describe_columns(all);
     let (pairs, within) = short(all);
     let all = pairs.as_slice();
     let title = match (all, &within) {
@@ -71,7 +72,7 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
         }
         main id="main" tabindex="-1" {
             @for section in sections { (section) }
-            p.dim { (FOOT) }
+            p.dim { (foot) }
         }
     };
     render_standalone_page(&title, &body, &data)
@@ -152,7 +153,7 @@ fn answer(all: &[NamedPairing<'_>]) -> Markup {
             [] => {}
             [one] => p.answer {
                 strong {
-                    @if let Some(figure) = one.of.figures.first() {
+                    @if let Some(figure) = one.of.figures.first().filter(|_| !one.of.is_one_pair()) {
                         (figure.name) " " (describe_conclusion(figure)) ". "
                     }
                     (one.of.verdict_between(&one.first, &one.second))
@@ -226,8 +227,12 @@ fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
             p { "Quantiles are not compared: no operation has enough successful samples on both sides." }
         } @else {
             p.dim {
-                "Quantile by quantile (shift function): above the thick line the second is slower. Bars are 95 % intervals \
-                 over runs, each for its quantile alone; with one run a side there is none."
+                "Quantile by quantile (shift function): above the thick line the second is slower. "
+                @if one.is_one_pair() {
+                    "With one run of each there is no interval: what of it is chance is not known."
+                } @else {
+                    "Bars are 95 % intervals over runs, each for its quantile alone; with one run a side there is none."
+                }
             }
         }
         @if data.distributions.len() > from { (percentile_figure(from, data.distributions.len(), data)) }
@@ -262,7 +267,7 @@ fn overview(all: &[NamedPairing<'_>]) -> Markup {
     let known = all.iter().filter_map(|one| {
         let figure = one.of.figures.first().filter(|figure| figure.found.means.0 > 0.0)?;
         let (found, ratio) = (&figure.found, &figure.found.decision.ratio);
-        let ends = (found.runs.0.min(found.runs.1) > 1).then_some((ratio.low, ratio.high));
+        let ends = found.has_intervals().then_some((ratio.low, ratio.high));
         Some((one, figure, ratio.value, ends))
     });
     let known: Vec<_> = known.take(DRAWN).collect();
@@ -297,6 +302,7 @@ fn figures(one: &Pairing, of: &str) -> Markup {
     if one.figures.is_empty() {
         return html! { p { "There is no figure that both have." } };
     }
+    let one_pair = one.is_one_pair();
     let verdict = |figure: &ComparedFigure| {
         let (class, word) = class(figure.found.decision.conclusion);
         html! { strong class=(class) { (word) } }
@@ -304,7 +310,8 @@ fn figures(one: &Pairing, of: &str) -> Markup {
     let row = |figure: &ComparedFigure| {
         let found = &figure.found;
         let noise = if figure.noise > 0.0 { format_percent(figure.noise) } else { "-".into() };
-        [
+        let tested = [format_p(found).render(), figure.describe_effect_size().render()];
+        let cells = [
             name_of(figure),
             verdict(figure),
             format_number(found.means.0).render(),
@@ -312,23 +319,14 @@ fn figures(one: &Pairing, of: &str) -> Markup {
             change(figure).render(),
             interval(figure).render(),
             html! { (found.runs.0) " / " (found.runs.1) },
-            format_p(found).render(),
-            figure.describe_effect_size().render(),
-            noise.render(),
-        ]
+        ];
+        let tested = tested.into_iter().filter(|_| !one_pair);
+        cells.into_iter().chain(tested).chain([noise.render()]).collect::<Vec<Markup>>()
     };
-    let heads = [
-        "figure",
-        "verdict",
-        "first",
-        "second",
-        "change",
-        "95 % interval",
-        "runs",
-        "p",
-        "effect",
-        "noise floor",
-    ];
+    let mut heads = vec!["figure", "verdict", "first", "second", "change", "95 % interval", "runs"];
+    // One run of each has neither.
+    heads.extend(["p", "effect"].into_iter().filter(|_| !one_pair));
+    heads.push("noise floor");
     let words = one.figures.iter().map(|figure| {
         html! { (figure.name) ": " (verdict(figure)) " " (describe_conclusion(figure)) }
     });
@@ -351,7 +349,7 @@ fn runs(one: &NamedPairing<'_>, figure: &ComparedFigure) -> Markup {
     let words = vec![one.first.clone(), one.second.clone()];
     category_plot(
         format!("{}, {}", figure.name, figure.shown_unit()),
-        "mean, and every run".into(),
+        if figure.found.is_one_pair() { "one run of each".into() } else { "mean, and every run".into() },
         Across::Words(words),
         dots,
         faint,
