@@ -206,6 +206,40 @@ fn the_page_of_a_fault_experiment_has_its_faults() {
     );
 }
 
+/// Names of the regions of a page, and whether a head of a table is empty.
+fn regions(page: &str) -> (Vec<&str>, bool) {
+    let named = page.split("role=\"region\" aria-label=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let empty = page
+        .split("<th ")
+        .skip(1)
+        .any(|rest| rest.split_once('>').is_some_and(|(_, rest)| rest.starts_with("</th>")));
+    (named.collect(), empty)
+}
+
+/// Who cannot see a page goes by the names of its tables and of their columns.
+#[test]
+fn tables_of_a_page_have_names_of_their_own_and_their_columns_too() {
+    let dyno = Dyno::new();
+    let file = "target: \"sim:?service=1ms\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {measure: {operations: 5000}}\n\
+                factors: {users: [1, 2, 4], target: [\"sim:?service=1ms\", \"sim:?service=500us\"]}\nrepetitions: 2\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
+    let experiment = std::fs::read_to_string(dyno.path("e/report.html")).expect("report.html");
+    let by = stdout(&dyno.run(&["compare", "e", "--by", "target", "--format", "html"]));
+    let runs: Vec<_> =
+        std::fs::read_dir(dyno.path("e/runs")).unwrap().flatten().map(|run| run.path()).collect();
+    let pair = ["compare", runs[0].to_str().unwrap(), runs[1].to_str().unwrap(), "--format", "html"];
+    let pair = stdout(&dyno.run(&pair));
+    for (what, page) in [("experiment", &experiment), ("levels", &by), ("pair", &pair)] {
+        let (mut names, empty) = regions(page);
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert!(all > 2 && names.len() == all && !empty, "{what}: {empty}, {names:?}");
+    }
+}
+
 #[test]
 fn a_part_of_a_second_is_not_drawn_as_a_whole_one() {
     let dyno = Dyno::new();

@@ -186,7 +186,7 @@ fn about(all: &[NamedPairing<'_>]) -> Markup {
     let rows = all.first().map_or(&[][..], |one| one.of.about.as_slice());
     let cells = rows.iter().map(|(what, first, second)| [what, first, second]);
     html! {
-        @if !rows.is_empty() { div.long { (render_table("What is compared", &["", "first", "second"], cells, 3)) } }
+        @if !rows.is_empty() { div.long { (render_table("What is compared", &["what", "first", "second"], cells, 3)) } }
     }
 }
 

@@ -18,7 +18,8 @@ pub fn render_rates_section(all: &Gathered<'_>) -> Option<Markup> {
         let unit = observed[0].unit;
         parts.push(html! {
             @if !message.is_empty() { h3 { (message) } }
-            (levels(&found, unit))
+            // Tables of several groups have names of their own.
+            (levels(&found, unit, &if message.is_empty() { String::new() } else { format!(", {message}") }))
             (render_lines(words_of(&found)))
             (plots(&found, &rows, unit))
         });
@@ -26,7 +27,7 @@ pub fn render_rates_section(all: &Gathered<'_>) -> Option<Markup> {
     (!parts.is_empty()).then(|| join_markup(parts, ""))
 }
 
-fn levels(found: &Rates, unit: &str) -> Markup {
+fn levels(found: &Rates, unit: &str, of: &str) -> Markup {
     let (rate, throughput) = (format!("rate, {unit}/s"), format!("X, {unit}/s"));
     let heads = [&rate, "runs", &throughput, "95 % interval", "of what was due", "R", "model of R"];
     let rows = found.levels.iter().map(|level| {
@@ -40,7 +41,8 @@ fn levels(found: &Rates, unit: &str) -> Markup {
             level.model_s.map_or("-".into(), |model| format_us(model * 1e6)),
         ]
     });
-    render_table("Rates that were asked for; R counts from when an operation was due", &heads, rows, 0)
+    let caption = format!("Rates that were asked for; R counts from when an operation was due{of}");
+    render_table(&caption, &heads, rows, 0)
 }
 
 fn words_of(found: &Rates) -> Vec<String> {

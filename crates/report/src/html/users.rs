@@ -24,18 +24,20 @@ pub fn render_users_section(all: &Gathered<'_>) -> Option<Markup> {
         let Some(found) = analyse_sweep(&observed, SEED) else { continue };
         let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
         let unit = observed[0].unit;
+        // Tables of several groups have names of their own.
+        let of = if message.is_empty() { String::new() } else { format!(", {message}") };
         parts.push(html! {
             @if !message.is_empty() { h3 { (message) } }
-            (levels(&found, think, unit))
+            (levels(&found, think, unit, &of))
             (render_lines(words_of(&found)))
             (plots(&found, &rows, think, unit))
-            (resources(&found, unit))
+            (resources(&found, unit, &of))
         });
     }
     (!parts.is_empty()).then(|| join_markup(parts, ""))
 }
 
-fn levels(found: &Sweep, think: f64, unit: &str) -> Markup {
+fn levels(found: &Sweep, think: f64, unit: &str, of: &str) -> Markup {
     let throughput = format!("X, {unit}/s");
     let heads = [
         "users N",
@@ -64,7 +66,8 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> Markup {
             level.model.map_or("-".into(), format_rate),
         ]
     });
-    let caption = format!("Little's law at each number of users; thinking time Z {}", format_us(think * 1e6));
+    let think = format_us(think * 1e6);
+    let caption = format!("Little's law at each number of users; thinking time Z {think}{of}");
     render_table(&caption, &heads, rows, 0)
 }
 
@@ -250,7 +253,7 @@ fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> Markup {
     }
 }
 
-fn resources(found: &Sweep, unit: &str) -> Markup {
+fn resources(found: &Sweep, unit: &str, of: &str) -> Markup {
     let demands = found.demands.iter().map(|demand| {
         [
             demand.name.clone(),
@@ -265,11 +268,12 @@ fn resources(found: &Sweep, unit: &str) -> Markup {
         found.what_if.iter().map(|one| [one.change.clone(), one.bottleneck.clone(), format_rate(one.limit)]);
     let limit = format!("limit, {unit}/s");
     let heads_of_others = ["what if", "then the limit is set by", &limit];
-    let caption_of_others = "Other resources, by demands that do not depend on load";
+    let caption = format!("Service demand of an operation, by regression{of}");
+    let caption_of_others = format!("Other resources, by demands that do not depend on load{of}");
     html! {
         @if !found.demands.is_empty() {
-            (render_table("Service demand of an operation, by regression", &heads_of_demands, demands, 1))
+            (render_table(&caption, &heads_of_demands, demands, 1))
         }
-        @if !found.what_if.is_empty() { (render_table(caption_of_others, &heads_of_others, others, 2)) }
+        @if !found.what_if.is_empty() { (render_table(&caption_of_others, &heads_of_others, others, 2)) }
     }
 }
