@@ -50,8 +50,15 @@ fn run() -> Run {
     }
 }
 
+/// The loop of a run: in the open one the server's share of each response time is recorded, too.
+#[derive(Clone, Copy, PartialEq)]
+enum Loop {
+    Closed,
+    Open,
+}
+
 /// A run of that many seconds; nothing where it is already.
-fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
+fn written(path: &Path, seconds: u64, seed: u64, kind: Loop) -> Result<()> {
     if path.join("summary.json").is_file() {
         return Ok(());
     }
@@ -71,6 +78,9 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
             for _ in 0..count {
                 let ns = latency_ns(&mut random);
                 interval.record_ended(metric as u16, Outcome::Ok, ns, ns + 1_000);
+                if kind == Loop::Open {
+                    interval.record_server(metric as u16, ns);
+                }
                 interval.arrivals += 1;
                 interval.ended[Outcome::Ok as usize] += 1;
             }
@@ -84,6 +94,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
     let facts = dyno_analysis::PhaseFacts {
         name: "measure".into(),
         seconds: seconds as f64,
+        offered: (kind == Loop::Open).then(|| all.arrivals as f64 / seconds as f64),
         client: Client { users: 8, pipeline: 1, batch: 1, threads: 8, ..Client::default() },
         ..Default::default()
     };
@@ -158,22 +169,26 @@ fn measured(folder: &Path, what: &str, goal: &str, args: &[&str]) -> Result<()> 
 pub fn run_all(arguments: &[String]) -> Result<()> {
     let folder = Path::new(arguments.first().context("expected a folder for the runs")?);
     std::fs::create_dir_all(folder)?;
-    for (name, seconds) in [("hour", 3_600), ("day", 86_400)] {
-        written(&folder.join(name), seconds, 1)?;
+    use Loop::{Closed, Open};
+    for (name, seconds, kind) in
+        [("hour", 3_600, Closed), ("day", 86_400, Closed), ("open-day", 86_400, Open)]
+    {
+        written(&folder.join(name), seconds, 1, kind)?;
     }
     for side in 0..2u64 {
         for run in 0..30 {
             let path = folder.join(format!("side-{side}/{run:02}"));
-            written(&path, 60, 100 * side + run + 2)?;
+            written(&path, 60, 100 * side + run + 2, Closed)?;
         }
     }
     let page = |name: &str| format!("{name}.html");
-    let (hour, day, sides) = (page("hour"), page("day"), page("sides"));
+    let (hour, day, open_day, sides) = (page("hour"), page("day"), page("open-day"), page("sides"));
     let report = |dir, out| vec!["report", dir, "--format", "html", "-o", out];
     measured(folder, "report of an hour", "2 s, 300 MB", &report("hour", &hour))?;
     measured(folder, "report of a day", "10 s, 500 MB", &report("day", &day))?;
+    measured(folder, "report of a day, open loop", "10 s, 500 MB", &report("open-day", &open_day))?;
     measured(folder, "comparison of 2 x 30 runs", "5 s", &["compare", "side-0", "side-1", "--html", &sides])?;
-    for page in [hour, day, sides] {
+    for page in [hour, day, open_day, sides] {
         println!("{page:44} {:9} bytes", std::fs::metadata(folder.join(&page))?.len());
     }
     Ok(())

@@ -236,18 +236,6 @@ impl Buckets {
         (self.sum_ns, self.min_ns, self.max_ns) = (sum_ns, min_ns, max_ns);
     }
 
-    /// Sets sum and extremes from the buckets alone: each sample counts as its bucket's middle.
-    pub fn restore_from_buckets(&mut self) {
-        let unit = self.scale.unit_ns();
-        let (mut sum, mut min, mut max) = (0u128, u64::MAX, 0);
-        for (bucket, count) in self.iter() {
-            sum += u128::from(count) * u128::from(middle(bucket) * unit);
-            min = min.min(bucket_low(bucket) * unit);
-            max = max.max(bucket_high(bucket) * unit + unit - 1);
-        }
-        self.restore_extremes(sum, min, max);
-    }
-
     /// Number of samples.
     pub fn count(&self) -> u64 {
         self.count
@@ -342,6 +330,38 @@ impl SparseBuckets {
     pub(crate) fn new(scale: Scale) -> Self {
         SparseBuckets { scale, count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0, counts: Vec::new() }
     }
+
+    /// Counts by bucket, in ascending order, as a reader of a log has them: in the sum each sample counts as its bucket's middle,
+    /// and the extremes are ends of buckets.
+    pub fn from_counts(scale: Scale, counts: Vec<(u32, u64)>) -> Self {
+        debug_assert!(counts.windows(2).all(|pair| pair[0].0 < pair[1].0), "buckets ascend");
+        let unit = scale.unit_ns();
+        let mut all = SparseBuckets { counts, ..SparseBuckets::new(scale) };
+        for (bucket, count) in &all.counts {
+            let bucket = *bucket as usize;
+            all.count += count;
+            all.sum_ns += u128::from(*count) * u128::from(middle(bucket) * unit);
+            all.min_ns = all.min_ns.min(bucket_low(bucket) * unit);
+            all.max_ns = all.max_ns.max(bucket_high(bucket) * unit + unit - 1);
+        }
+        all
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Percentile in nanoseconds, as [`Buckets::percentile_ns`] has it; 0 when empty.
+    pub fn percentile_ns(&self, percentile: f64) -> u64 {
+        let (wanted, unit) = (wanted(percentile, self.count), self.scale.unit_ns());
+        let mut seen = 0;
+        let found = self.counts.iter().find(|(_, count)| {
+            seen += count;
+            seen >= wanted
+        });
+        found.map_or(0, |(bucket, _)| (bucket_high(*bucket as usize) * unit + unit - 1).min(self.max_ns))
+    }
 }
 
 /// Counts that can be added to [`Buckets`].
@@ -411,6 +431,24 @@ mod tests {
         assert_eq!((bucket_low(bucket), bucket_high(bucket)), (2_240_512, 2_242_559));
         assert_eq!(middle(bucket), 2_241_536);
         assert_ne!(bucket_of(2_242_560), bucket);
+    }
+
+    #[test]
+    fn counts_that_list_their_buckets_have_the_percentiles_of_all() {
+        let mut all = Buckets::new(Scale::Ns64);
+        (1..=5_000_u64).for_each(|n| all.record(n * n * 64));
+        let listed = all.iter().map(|(bucket, count)| (bucket as u32, count)).collect();
+        let listed = SparseBuckets::from_counts(Scale::Ns64, listed);
+        let mut merged = Buckets::new(Scale::Ns64);
+        listed.add_to(&mut merged);
+        assert_eq!(listed.count(), 5_000);
+        assert_eq!(merged.iter().collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+        for percentile in [0.0, 1.0, 50.0, 99.0, 99.99] {
+            assert_eq!(listed.percentile_ns(percentile), merged.percentile_ns(percentile), "{percentile}");
+        }
+        // The highest value of the last bucket, in nanoseconds: 25,000,000 units are in one of 16,384.
+        assert_eq!(listed.percentile_ns(100.0), (25_000_000 / 16_384 * 16_384 + 16_384) * 64 - 1);
+        assert_eq!(SparseBuckets::from_counts(Scale::Ns64, Vec::new()).percentile_ns(50.0), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dyno_record::{Buckets, Scale, Totals, bucket_low, bucket_of};
+use dyno_record::{Buckets, Counts as _, Scale, SparseBuckets, Totals, bucket_low, bucket_of};
 use dyno_types::bounded::next_line;
 use dyno_types::limits::RESULT_LINE_BYTES;
 use flate2::read::ZlibDecoder;
@@ -40,18 +40,6 @@ pub fn to_hdr(buckets: &Buckets) -> Histogram<u64> {
         let _ = histogram.record_n(bucket_low(bucket) * factor, count);
     }
     histogram
-}
-
-/// Merged counts of HdrHistogram's form; sum and extremes come from the buckets.
-pub fn from_hdr(histogram: &Histogram<u64>, scale: Scale) -> Buckets {
-    let factor = factor(scale);
-    let mut buckets = Buckets::new(scale);
-    for value in histogram.iter_recorded() {
-        let low = histogram.lowest_equivalent(value.value_iterated_to());
-        buckets.add_bucket(bucket_of(low / factor), value.count_at_value());
-    }
-    buckets.restore_from_buckets();
-    buckets
 }
 
 /// The head of a log whose intervals count from `epoch`.
@@ -284,7 +272,7 @@ pub(crate) fn each_interval(
     mut file: impl BufRead,
     scale: Scale,
     wanted: impl Fn(&str, f64) -> bool,
-    mut each: impl FnMut(&str, f64, &Buckets),
+    mut each: impl FnMut(&str, f64, &SparseBuckets),
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -303,7 +291,7 @@ fn parsed_line<'a>(
     line: &'a str,
     scale: Scale,
     wanted: &dyn Fn(&str, f64) -> bool,
-) -> Result<Option<(&'a str, f64, Buckets)>, LogLineError> {
+) -> Result<Option<(&'a str, f64, SparseBuckets)>, LogLineError> {
     if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
         return Ok(None);
     }
@@ -318,13 +306,80 @@ fn parsed_line<'a>(
     }
     let encoded = rest.rsplit(',').next().unwrap_or_default();
     let plain = inflated(STANDARD.decode(encoded)?)?;
-    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice())?;
     // Values of all operations together are always in the engine's own unit.
     let scale = if tag.contains(".client.") { Scale::Ns64 } else { scale };
-    let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
-    let sum = counts.try_fold(0, u64::checked_add).filter(|all| *all <= SAMPLES);
-    sum.ok_or(LogLineError::TooMany)?;
-    Ok(Some((tag, begin, from_hdr(&histogram, scale))))
+    let counts = match own_counts(&plain, factor(scale)) {
+        Some(counts) => counts,
+        None => counts_of(&Deserializer::new().deserialize(&mut plain.as_slice())?, factor(scale)),
+    };
+    let sum = counts.iter().map(|(_, count)| *count).try_fold(0, u64::checked_add);
+    sum.filter(|all| *all <= SAMPLES).ok_or(LogLineError::TooMany)?;
+    Ok(Some((tag, begin, SparseBuckets::from_counts(scale, counts))))
+}
+
+/// Counts of a histogram of any precision, by bucket.
+fn counts_of(histogram: &Histogram<u64>, factor: u64) -> Vec<(u32, u64)> {
+    let mut counts: Vec<(u32, u64)> = Vec::new();
+    for value in histogram.iter_recorded() {
+        let low = histogram.lowest_equivalent(value.value_iterated_to());
+        let (bucket, count) = (bucket_of(low / factor) as u32, value.count_at_value());
+        match counts.last_mut().filter(|last| last.0 == bucket) {
+            // Too great a sum is refused by who adds all of them up.
+            Some(last) => last.1 = last.1.saturating_add(count),
+            None => counts.push((bucket, count)),
+        }
+    }
+    counts
+}
+
+/// Counts by bucket of a plain histogram as dyno writes it: with three digits its places are the buckets, and the few that hold
+/// something are found without a walk through all of them, of which a day has hundreds of thousands. `None` of any other, and of
+/// one that is damaged: the library reads it, or says what is wrong.
+fn own_counts(plain: &[u8], factor: u64) -> Option<Vec<(u32, u64)>> {
+    let long = |at: usize| Some(u64::from(word_at(plain, at)?) << 32 | u64::from(word_at(plain, at + 4)?));
+    let (kind, offset, digits) = (word_at(plain, 0)?, word_at(plain, 8)?, word_at(plain, 12)?);
+    let (lowest, highest, ratio) = (long(16)?, long(24)?, f64::from_bits(long(32)?));
+    if (kind, offset, digits, lowest) != (PLAIN_V2, 0, 3, factor) || ratio != 1.0 || highest < 2 * factor {
+        return None;
+    }
+    // Room ends with the doubling in which the highest value lies.
+    let doublings = (highest / factor).checked_ilog2()?.saturating_sub(10);
+    let room = (i64::from(doublings) + 2) << 10;
+    let length = word_at(plain, 4)? as usize;
+    let mut rest = plain.get(HEAD..HEAD.checked_add(length)?)?;
+    let (mut counts, mut place) = (Vec::new(), 0_i64);
+    while !rest.is_empty() {
+        match take_zig_zag(&mut rest)? {
+            // A row of zeros is its negative length.
+            zeros if zeros < 0 => place = place.checked_add(zeros.checked_neg()?)?,
+            0 => place += 1,
+            count if place < room => {
+                counts.push((place as u32, count as u64));
+                place += 1;
+            }
+            _ => return None,
+        }
+        if place > room {
+            return None;
+        }
+    }
+    Some(counts)
+}
+
+/// Takes a number in groups of seven bits, the least first, each but the last marked, and of a ninth all eight bits; the sign is
+/// its last bit.
+fn take_zig_zag(from: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for at in 0..9 {
+        let (first, rest) = from.split_first()?;
+        *from = rest;
+        let bits = if at == 8 { *first } else { first & 0x7f };
+        number |= u64::from(bits) << (7 * at);
+        if at == 8 || first & 0x80 == 0 {
+            break;
+        }
+    }
+    Some((number >> 1) as i64 ^ -((number & 1) as i64))
 }
 
 /// A log as far as it has been read.
@@ -341,9 +396,10 @@ impl ParsedLog {
         if before + found.count() > SAMPLES {
             return Err(LogLineError::TooMany);
         }
+        let scale = if tag.contains(".client.") { Scale::Ns64 } else { self.scale };
         match self.merged.get_mut(tag) {
-            Some(all) => all.merge(&found),
-            None => drop(self.merged.insert(tag.to_owned(), found)),
+            Some(all) => found.add_to(all),
+            None => found.add_to(self.merged.entry(tag.to_owned()).or_insert(Buckets::new(scale))),
         }
         Ok(())
     }
@@ -374,6 +430,51 @@ mod tests {
         assert_eq!((first, second), (&tag, &(tag.clone(), 1.5, 2_000, *p99)));
         // 1,980 of 2,000, within a bucket of three digits.
         assert!((1_978_000..1_984_000).contains(p99), "{p99}");
+    }
+
+    fn plain(histogram: &Histogram<u64>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        hdrhistogram::serialization::V2Serializer::new().serialize(histogram, &mut bytes).unwrap();
+        bytes
+    }
+
+    proptest! {
+        /// HdrHistogram's library reads the same of what it has written.
+        #[test]
+        fn places_of_dynos_own_histograms_are_its_buckets(
+            values in prop::collection::vec((0_u64..1 << 40, 1_u64..1 << 30), 0..50),
+            micros: bool,
+        ) {
+            let scale = if micros { Scale::Micros } else { Scale::Ns64 };
+            let mut buckets = Buckets::new(scale);
+            values.iter().for_each(|(ns, count)| buckets.add_bucket(bucket_of(scale.to_units(*ns)), *count));
+            let histogram = to_hdr(&buckets);
+            let bytes = plain(&histogram);
+            prop_assert_eq!(own_counts(&bytes, factor(scale)), Some(counts_of(&histogram, factor(scale))));
+            // What is cut off is left to the library, which says what is wrong.
+            prop_assert_eq!(own_counts(&bytes[..bytes.len() - 1], factor(scale)), None);
+        }
+    }
+
+    #[test]
+    fn other_histograms_than_dynos_own_are_read_by_the_library() {
+        let mut other = Histogram::<u64>::new_with_bounds(1, 3_600_000_000, 2).unwrap();
+        (1..=100).for_each(|n| other.record(n * 1_000).unwrap());
+        assert_eq!(own_counts(&plain(&other), 1), None, "of two digits");
+        assert_eq!(own_counts(&plain(&to_hdr(&Buckets::new(Scale::Ns64))), 1), None, "of another unit");
+        let line = log_line(None, 0.0, 1.0, &other);
+        assert_eq!(read(&line, Scale::Micros).unwrap()[""].count(), 100);
+        // A count behind the last place: the library makes room up to the highest value.
+        let mut buckets = Buckets::new(Scale::Micros);
+        buckets.record(1_000);
+        let mut bytes = plain(&to_hdr(&buckets));
+        let length = word_at(&bytes, 4).unwrap();
+        put_leb128(&mut bytes, 2 * (1 << 20) - 1);
+        put_leb128(&mut bytes, 2);
+        let added = bytes.len() - HEAD - length as usize;
+        bytes[4..8].copy_from_slice(&(length + added as u32).to_be_bytes());
+        assert_eq!(own_counts(&bytes, 1), None);
+        assert!(Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice()).is_err());
     }
 
     proptest! {
@@ -445,10 +546,8 @@ mod tests {
             buckets.record(1_599);
             let histogram = to_hdr(&buckets);
             assert_eq!(histogram.lowest_equivalent(histogram.max()), value, "the begin of its bucket");
-            assert_eq!(
-                from_hdr(&histogram, scale).iter().collect::<Vec<_>>(),
-                buckets.iter().collect::<Vec<_>>()
-            );
+            let counts = buckets.iter().map(|(bucket, count)| (bucket as u32, count));
+            assert_eq!(counts_of(&histogram, factor(scale)), counts.collect::<Vec<_>>());
         }
     }
 

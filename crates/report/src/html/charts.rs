@@ -1,7 +1,7 @@
 //! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in `watched`.
 
 use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series};
-use crate::html::timeline::{Timeline, interval_length};
+use crate::html::timeline::{Span, Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
 use dyno_rundir::schema::Phase;
 use dyno_rundir::series::ReadRow;
@@ -113,27 +113,55 @@ pub fn metrics_by_requests(rows: &[ReadRow]) -> Vec<String> {
     all.into_iter().map(|(name, _)| name).collect()
 }
 
+/// Rows by metric, and what is known of their phases. There are some sixty series, and a day has half a million rows: each series
+/// looks at its own.
+struct RowsByMetric<'a> {
+    rows: BTreeMap<&'a str, Vec<&'a ReadRow>>,
+    phases: BTreeMap<&'a str, PhaseRows<'a>>,
+}
+
+/// A phase that has rows.
+struct PhaseRows<'a> {
+    span: Option<&'a Span>,
+    /// Usual length of its intervals, seconds.
+    usual: f64,
+    /// Intervals.
+    count: usize,
+}
+
+impl<'a> RowsByMetric<'a> {
+    fn of(rows: &'a [ReadRow], axis: &'a Timeline) -> Self {
+        let mut all = RowsByMetric { rows: BTreeMap::new(), phases: BTreeMap::new() };
+        for row in rows {
+            all.rows.entry(&row.metric).or_default().push(row);
+            let phase = all.phases.entry(&row.phase).or_insert_with(|| PhaseRows {
+                span: axis.phase_span(&row.phase),
+                usual: interval_length(rows, &row.phase),
+                count: 0,
+            });
+            phase.count += usize::from(row.metric == "TOTAL");
+        }
+        all
+    }
+
+    fn of_metric(&self, metric: &str) -> &[&'a ReadRow] {
+        self.rows.get(metric).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// A figure of the rows of one metric over time.
 fn over_time(
-    rows: &[ReadRow],
+    rows: &RowsByMetric<'_>,
     metric: &str,
-    axis: &Timeline,
     of: impl Fn(&ReadRow, f64) -> Option<f64>,
 ) -> Vec<SeriesPoint> {
-    let mut lengths: BTreeMap<&str, f64> = BTreeMap::new();
-    let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
-    rows.iter()
-        .filter(|row| row.metric == "TOTAL")
-        .for_each(|row| *totals.entry(&row.phase).or_default() += 1);
-    let single: Vec<&str> =
-        totals.into_iter().filter(|(_, count)| *count == 1).map(|(phase, _)| phase).collect();
     // Begin, end, value and usual length of each.
     let mut drawn: Vec<(f64, f64, Option<f64>, f64)> = Vec::new();
-    for row in rows.iter().filter(|row| row.metric == metric) {
-        let Some(span) = axis.phase_span(&row.phase) else { continue };
+    for row in rows.of_metric(metric) {
+        let Some(phase) = rows.phases.get(row.phase.as_str()) else { continue };
+        let (Some(span), usual) = (phase.span, phase.usual) else { continue };
         let at = span.epoch + row.start_s;
-        let usual = *lengths.entry(&row.phase).or_insert_with(|| interval_length(rows, &row.phase));
-        if span.to - at > usual && single.contains(&row.phase.as_str()) {
+        if span.to - at > usual && phase.count == 1 {
             drawn.push((at, span.to, of(row, span.to - at), usual));
             continue;
         }
@@ -166,15 +194,11 @@ fn over_time(
 pub type DueArrivals = [(String, u64, f64)];
 
 /// Throughput: all operations beside what was `due`, then each.
-fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String], due: &DueArrivals) -> Chart {
+fn throughput(rows: &RowsByMetric<'_>, names: &[String], due: &DueArrivals) -> Chart {
     let of = |metric: &str| -> Vec<PackedSeries> {
-        let some = |of: &dyn Fn(&ReadRow) -> u64| rows.iter().any(|row| row.metric == metric && of(row) > 0);
+        let some = |of: &dyn Fn(&ReadRow) -> u64| rows.of_metric(metric).iter().any(|row| of(row) > 0);
         let series = |name: &str, of: &dyn Fn(&ReadRow) -> u64| {
-            pack_series(
-                name,
-                &over_time(rows, metric, axis, |row, length| Some(of(row) as f64 / length)),
-                MOST,
-            )
+            pack_series(name, &over_time(rows, metric, |row, length| Some(of(row) as f64 / length)), MOST)
         };
         let mut all = vec![series("succeeded", &|row| row.ok)];
         if some(&|row| row.failed) {
@@ -192,7 +216,7 @@ fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String], due: &DueArri
         let rate = |row: &ReadRow, length: f64| {
             Some(known.get(&(row.phase.as_str(), (row.start_s * 1e3).round() as u64))? / length)
         };
-        all.push(pack_series("due", &over_time(rows, "TOTAL", axis, rate), MOST));
+        all.push(pack_series("due", &over_time(rows, "TOTAL", rate), MOST));
     }
     let mut choices = vec![ChartChoice { n: "all operations".into(), s: all }];
     if names.len() > 1 {
@@ -207,7 +231,7 @@ fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String], due: &DueArri
     }
 }
 
-fn latencies(rows: &[ReadRow], axis: &Timeline, names: &[String], id: &str, title: &str) -> Chart {
+fn latencies(rows: &RowsByMetric<'_>, names: &[String], id: &str, title: &str) -> Chart {
     let service = id == "service";
     let choice = |name: &String| ChartChoice {
         n: name.clone(),
@@ -217,12 +241,11 @@ fn latencies(rows: &[ReadRow], axis: &Timeline, names: &[String], id: &str, titl
             .map(|(at, label)| {
                 let of =
                     |row: &ReadRow, _: f64| if service { row.service_us[at] } else { row.response_us[at] };
-                pack_series(label, &over_time(rows, name, axis, of), MOST)
+                pack_series(label, &over_time(rows, name, of), MOST)
             })
             .collect(),
     };
-    let measured =
-        |name: &&String| rows.iter().any(|row| row.metric == **name && row.response_us[0].is_some());
+    let measured = |name: &&String| rows.of_metric(name).iter().any(|row| row.response_us[0].is_some());
     let choices = names.iter().filter(measured).map(choice).collect();
     Chart { id: id.into(), title: title.into(), unit: "us".into(), log: true, choices }
 }
@@ -232,7 +255,7 @@ pub type ServerShares = BTreeMap<String, Vec<(u64, f64)>>;
 
 /// p99 of the response time with the server's and the client's share of it, of operations whose shares are `known`. In the closed
 /// loop (`recorded` is `None`) the server's is the service time.
-fn shares(rows: &[ReadRow], axis: &Timeline, known: &[String], recorded: Option<&ServerShares>) -> Chart {
+fn shares(rows: &RowsByMetric<'_>, known: &[String], recorded: Option<&ServerShares>) -> Chart {
     const P99: usize = 1;
     let server = |row: &ReadRow| match recorded {
         None => row.service_us[P99],
@@ -245,7 +268,7 @@ fn shares(rows: &[ReadRow], axis: &Timeline, known: &[String], recorded: Option<
     let client = |row: &ReadRow| Some((row.response_us[P99]? - server(row)?).max(0.0));
     let choice = |name: &String| {
         let series = |label: &str, of: &dyn Fn(&ReadRow) -> Option<f64>| {
-            pack_series(label, &over_time(rows, name, axis, |row, _| of(row)), MOST)
+            pack_series(label, &over_time(rows, name, |row, _| of(row)), MOST)
         };
         let s = vec![
             series("response", &|row| row.response_us[P99]),
@@ -283,14 +306,15 @@ pub fn of_load(
         return Vec::new();
     }
     let names = metrics_by_requests(rows);
-    let mut charts = vec![throughput(rows, axis, &names, due)];
+    let rows = &RowsByMetric::of(rows, axis);
+    let mut charts = vec![throughput(rows, &names, due)];
     let title = if open { "Response time (from the intended start)" } else { "Response time" };
-    charts.push(latencies(rows, axis, &names, "response", title));
-    charts.push(shares(rows, axis, known, recorded));
+    charts.push(latencies(rows, &names, "response", title));
+    charts.push(shares(rows, known, recorded));
     if open {
-        charts.push(latencies(rows, axis, &names, "service", "Service time (from sending)"));
-        if rows.iter().any(|row| row.backlog.is_some_and(|n| n > 0.0)) {
-            let points = over_time(rows, "TOTAL", axis, |row, _| row.backlog);
+        charts.push(latencies(rows, &names, "service", "Service time (from sending)"));
+        if rows.of_metric("TOTAL").iter().any(|row| row.backlog.is_some_and(|n| n > 0.0)) {
+            let points = over_time(rows, "TOTAL", |row, _| row.backlog);
             charts.extend(Chart::without_choices(
                 "backlog",
                 "Due arrivals that wait",
@@ -351,7 +375,6 @@ pub fn phase_distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distrib
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::html::timeline::Span;
 
     fn row(phase: &str, start_s: f64, ok: u64) -> ReadRow {
         ReadRow { phase: phase.into(), start_s, metric: "TOTAL".into(), ok, ..ReadRow::default() }
@@ -372,7 +395,7 @@ mod tests {
             rows.push(row("measure", second, 9));
         }
         let of = |recorded: Option<&ServerShares>| {
-            let chart = shares(&rows, &axis, &["READ".into()], recorded);
+            let chart = shares(&RowsByMetric::of(&rows, &axis), &["READ".into()], recorded);
             chart.choices[0].s.iter().map(|one| one.v.clone()).collect::<Vec<_>>()
         };
         let closed = of(None);
@@ -392,7 +415,8 @@ mod tests {
         // The load has one mean; of the six seconds of the measurement the third is missing.
         let mut rows = vec![row("load", 0.0, 600)];
         rows.extend([0.0, 1.0, 3.0, 4.0, 5.0].map(|at| row("measure", at, 7)));
-        let points = over_time(&rows, "TOTAL", &axis, |row, length| Some(row.ok as f64 / length));
+        let points =
+            over_time(&RowsByMetric::of(&rows, &axis), "TOTAL", |row, length| Some(row.ok as f64 / length));
         let expected = [
             (0.0, Some(10.0)),
             (60.0, Some(10.0)),
