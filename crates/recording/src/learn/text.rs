@@ -133,6 +133,17 @@ fn filling(
     key_of: &dyn Fn(usize) -> String,
 ) -> Option<String> {
     let uses = |shape: &Shape| shape.arguments.get(1).is_some_and(|first| first.spaces.contains_key(&space));
+    let most_frequent = |names: &[&str], has: &dyn Fn(&Shape) -> bool| {
+        let used = |shape: &Shape| shape.arguments.iter().any(|one| one.spaces.contains_key(&space));
+        let found = shapes
+            .iter()
+            .filter(|((name, _), shape)| names.contains(&name.as_str()) && used(shape) && has(shape));
+        found.max_by_key(|(_, shape)| shape.count).map(|(_, shape)| shape)
+    };
+    // A counter is set to a number, whatever else of its name's commands hold.
+    if most_frequent(dialect.counting_commands(), &|_| true).is_some() {
+        return Some(dialect.put_text(key, &quoted("0")));
+    }
     for name in dialect.filling_commands() {
         let found = shapes.iter().filter(|((own, _), shape)| own == name && uses(shape));
         if let Some(((name, _), shape)) = found.max_by_key(|(_, shape)| shape.count) {
@@ -141,22 +152,13 @@ fn filling(
             return Some(format!("[{}]", words.join(", ")));
         }
     }
-    let most_frequent = |names: &[&str], has: &dyn Fn(&Shape) -> bool| {
-        let used = |shape: &Shape| shape.arguments.iter().any(|one| one.spaces.contains_key(&space));
-        let found = shapes
-            .iter()
-            .filter(|((name, _), shape)| names.contains(&name.as_str()) && used(shape) && has(shape));
-        found.max_by_key(|(_, shape)| shape.count).map(|(_, shape)| shape)
-    };
     let last_of = |shape: &Shape| shape.arguments.last().map(|last| text_of(&last.lengths));
     let text = most_frequent(dialect.changing_commands(), &|_| true).and_then(last_of);
     let text = text.or_else(|| {
         most_frequent(dialect.reading_commands(), &|shape| !shape.texts.is_empty())
             .map(|shape| text_of(&shape.texts))
     });
-    // A counter whose text was read is one all the same.
-    let number = most_frequent(dialect.counting_commands(), &|_| true).map(|_| quoted("0"));
-    Some(dialect.put_text(key, &number.or(text)?))
+    Some(dialect.put_text(key, &text?))
 }
 
 /// Learns a workload from a recording.
