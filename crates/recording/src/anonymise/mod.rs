@@ -1,14 +1,16 @@
-//! Recordings of Redis that say nothing of whose data they were: other words in place of keys, names of fields and values, by a
-//! key.
+//! Recordings of Redis and memcached that say nothing of whose data they were: other words in place of keys, names of fields and
+//! values, by a key.
 //!
 //! Equal words stay equal, in every recording that is made with the same key; lengths and hash tags stay; numbers, names of
 //! commands and words of options stay as they are. Replies are kept as kinds and sizes alone, so there is nothing of them to
 //! change.
 
+mod memcached_words;
 mod permutation;
 mod redis_words;
 
 use crate::entry::Arguments;
+use crate::protocol::RecordedProtocol;
 use permutation::KeyedPermutation;
 
 /// Fewest bytes of a key.
@@ -27,11 +29,27 @@ impl Anonymiser {
         Anonymiser { permutation: KeyedPermutation::new(key), keep_scripts }
     }
 
-    /// The words that stand for those of a command of Redis; the reason why nothing stands for it.
-    pub(crate) fn change_command(&mut self, arguments: &Arguments) -> Result<Arguments, &'static str> {
-        match redis_words::reason_against(arguments, self.keep_scripts) {
+    /// Returns whether words of a protocol's commands can be replaced.
+    pub(crate) fn knows(protocol: RecordedProtocol) -> bool {
+        matches!(protocol, RecordedProtocol::Redis | RecordedProtocol::Memcached)
+    }
+
+    /// The words that stand for those of a command; the reason why nothing stands for it.
+    pub(crate) fn change_command(
+        &mut self,
+        protocol: RecordedProtocol,
+        arguments: &Arguments,
+    ) -> Result<Arguments, &'static str> {
+        let (permutation, keep_scripts) = (&mut self.permutation, self.keep_scripts);
+        if protocol == RecordedProtocol::Memcached {
+            return match memcached_words::reason_against(arguments) {
+                Some(reason) => Err(reason),
+                None => Ok(memcached_words::change_words(arguments, permutation)),
+            };
+        }
+        match redis_words::reason_against(arguments, keep_scripts) {
             Some(reason) => Err(reason),
-            None => Ok(redis_words::change_words(arguments, &mut self.permutation, self.keep_scripts)),
+            None => Ok(redis_words::change_words(arguments, permutation, keep_scripts)),
         }
     }
 }

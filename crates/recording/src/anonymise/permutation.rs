@@ -3,9 +3,14 @@
 //! A Feistel network over the word's symbols, as in format-preserving encryption (NIST SP 800-38G), with HMAC-SHA-256 as its
 //! round function. Printable words stay printable, and braces stay where they are.
 
+use crate::entry::{Arguments, LongValue};
+use crate::long::put_long;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::HashMap;
+
+/// Longest word that is permuted, bytes: a longer one becomes random bytes of the same compressibility.
+const PERMUTED: usize = 128;
 
 /// Rounds of the network.
 const ROUNDS: u8 = 8;
@@ -81,6 +86,40 @@ impl KeyedPermutation {
             self.known.insert(word.to_vec(), made.clone());
         }
         made
+    }
+
+    /// The same of a key of memcached, which has neither spaces nor control characters: permuted until that has none. One with
+    /// other bytes becomes hexadecimal digits of the same length.
+    pub(super) fn permute_key(&mut self, key: &[u8]) -> Vec<u8> {
+        if is_printable(key) {
+            // Walked on until it is one of the words without spaces, among which this is a permutation again (cycle walking,
+            // Black and Rogaway, 2002).
+            let mut made = self.permute(key);
+            while made.contains(&b' ') {
+                made = self.permute_printable(&made);
+            }
+            return made;
+        }
+        let digits = (0u64..).flat_map(|part| {
+            let number = self.number_of(&[key, &part.to_le_bytes()[..]].concat());
+            format!("{number:016x}").into_bytes()
+        });
+        digits.take(key.len()).collect()
+    }
+
+    /// Appends the word that stands for word `number` of a command, where that says something.
+    pub(super) fn push_other(&mut self, arguments: &Arguments, number: usize, out: &mut Arguments) {
+        let word = arguments.word(number);
+        if let Some(value) = arguments.long_value(number) {
+            out.push_long(LongValue { hash: self.number_of(&value.hash.to_le_bytes()), ..value });
+        } else if word.len() > PERMUTED {
+            let like = LongValue { hash: self.number_of(word), ..LongValue::of_bytes(word) };
+            let mut made = Vec::new();
+            put_long(like, &mut made);
+            out.push_word(&made);
+        } else {
+            out.push_word(&self.permute(word));
+        }
     }
 
     fn permute_printable(&self, word: &[u8]) -> Vec<u8> {

@@ -1,8 +1,7 @@
 //! Commands of Redis, with other words in place of keys, fields and values.
 
 use super::permutation::KeyedPermutation;
-use crate::entry::{Arguments, LongValue};
-use crate::long::put_long;
+use crate::entry::Arguments;
 
 /// Commands whose second word is a part of their name.
 const CONTAINERS: [&str; 16] = [
@@ -226,9 +225,6 @@ const WITH: [&str; 27] = [
     "FAIL",
 ];
 
-/// Longest word that is permuted, bytes: a longer one becomes random bytes of the same compressibility.
-const PERMUTED: usize = 128;
-
 /// Returns why a command is left out: what it says would say too much, or nothing any more.
 pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Option<&'static str> {
     let is = |names: &[&str]| arguments.is_one_of(names);
@@ -258,7 +254,7 @@ pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Optio
 }
 
 /// A number, or what stands for one.
-fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     let bare = text.strip_prefix('(').unwrap_or(text);
     let infinite = ["inf", "+inf", "-inf"].contains(&bare);
     let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
@@ -322,21 +318,14 @@ pub(super) fn change_words(
     let mut out = Arguments::default();
     for (number, word) in arguments.words().enumerate() {
         let before = number.checked_sub(1).map_or(&b""[..], |before| arguments.word(before));
-        if let Some(value) = arguments.long_value(number) {
-            let hash = permutation.number_of(&value.hash.to_le_bytes());
-            out.push_long(LongValue { hash, ..value });
-        } else if number < named || (is_code && number == 1) || stays(arguments, number, word) {
+        let is_long = arguments.long_value(number).is_some();
+        if !is_long && (number < named || (is_code && number == 1) || stays(arguments, number, word)) {
             out.push_word(word);
         } else if before.eq_ignore_ascii_case(b"SETNAME") {
             // The server takes no name with a space.
             out.push_word(format!("name-{:016x}", permutation.number_of(word)).as_bytes());
-        } else if word.len() > PERMUTED {
-            let like = LongValue { hash: permutation.number_of(word), ..LongValue::of_bytes(word) };
-            let mut made = Vec::new();
-            put_long(like, &mut made);
-            out.push_word(&made);
         } else {
-            out.push_word(&permutation.permute(word));
+            permutation.push_other(arguments, number, &mut out);
         }
     }
     out
@@ -345,6 +334,7 @@ pub(super) fn change_words(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::LongValue;
 
     fn changed(line: &str) -> Vec<String> {
         let mut permutation = KeyedPermutation::new(b"a key of sixteen bytes");

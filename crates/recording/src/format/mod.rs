@@ -65,7 +65,7 @@ pub enum RecordingError {
     NotLearned(&'static str),
     /// Words of such a recording cannot be replaced.
     #[error(
-        "only traffic of Redis can be anonymised: not MongoDB's, and no snapshot, whose values carry checksums"
+        "only traffic of Redis and memcached can be anonymised: not MongoDB's, and no snapshot, whose values carry checksums"
     )]
     NotAnonymised,
 }
