@@ -11,8 +11,8 @@ use dyno_types::stats::{mean, median};
 /// Successful operations of each measured second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SuccessSeries {
-    /// (Begin in seconds since the end of the warm-up, operations that ended well).
-    seconds: Vec<(f64, u64)>,
+    /// (Begin and end in seconds since the end of the warm-up, operations that ended well).
+    seconds: Vec<(f64, f64, u64)>,
     /// End of the last of them, which need not be a whole one.
     end_s: f64,
 }
@@ -37,9 +37,12 @@ impl SuccessSeries {
         let mut begin = from;
         // Half a millisecond of slack: seconds are whole, the warm-up's end need not be.
         while begin + length <= to.min(self.end_s) + 5e-4 {
-            let inside =
-                self.seconds.iter().filter(|(at, _)| *at >= begin - 5e-4 && *at < begin + length - 5e-4);
-            rates.push(inside.map(|(_, count)| *count as f64).sum::<f64>() / length);
+            // Of a second that an interval cuts, the part that lies in it: the warm-up's end need not be whole.
+            let inside = self.seconds.iter().filter(|(from, to, _)| to > from).map(|(from, to, count)| {
+                let both = (to.min(begin + length) - from.max(begin)).max(0.0);
+                *count as f64 * both / (to - from)
+            });
+            rates.push(inside.sum::<f64>() / length);
             begin += length;
         }
         let mean = mean(&rates)?;
@@ -66,9 +69,12 @@ impl Observer for Watched<'_> {
 
     fn second(&mut self, progress: &PhaseProgress<'_>) {
         if progress.phase == "measure" {
-            let begin = progress.elapsed_s - progress.length_s.unwrap_or(1.0);
-            self.series.seconds.push((begin.max(0.0), progress.last.count_completed()));
-            self.series.end_s = progress.elapsed_s;
+            let begin = (progress.elapsed_s - progress.length_s.unwrap_or(1.0)).max(0.0);
+            self.series.seconds.push((begin, progress.elapsed_s, progress.last.count_completed()));
+            // Of a second that operations or a stop have cut it is not known how long it was: it is no interval.
+            if progress.length_s.is_some() {
+                self.series.end_s = progress.elapsed_s;
+            }
         }
         self.observer.second(progress);
     }
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn windows_hold_whole_intervals() {
-        let seconds = (0..30).map(|s| (f64::from(s), u64::from(s as u32) * 10)).collect();
+        let seconds = (0..30).map(|s| (f64::from(s), f64::from(s) + 1.0, u64::from(s as u32) * 10)).collect();
         let series = SuccessSeries { seconds, end_s: 30.0 };
         let span = |s: u64| Some(Span(s * 1_000_000_000));
         let window = |from, to, interval, estimator| Window {
@@ -109,5 +115,16 @@ mod tests {
         let cut = SuccessSeries { end_s: 29.4, ..series };
         let found = cut.estimate(&window(27, 40, 1, Estimator::Mean)).unwrap();
         assert_eq!((found.intervals, found.figure), (2, 275.0));
+    }
+
+    #[test]
+    fn a_second_that_the_warm_up_cuts_is_told_by_its_parts() {
+        // 0.6 s behind a warm-up of 0.4 s, then whole seconds: 1,000 operations in each.
+        let mut seconds = vec![(0.0, 0.6, 600)];
+        seconds.extend((0..3).map(|s| (f64::from(s) + 0.6, f64::from(s) + 1.6, 1_000)));
+        let series = SuccessSeries { seconds, end_s: 3.6 };
+        let window = Window { from: Some(Span(0)), estimator: Estimator::Mean, ..Window::default() };
+        let found = series.estimate(&window).unwrap();
+        assert_eq!((found.intervals, found.figure.round()), (3, 1_000.0));
     }
 }

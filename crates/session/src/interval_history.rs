@@ -212,7 +212,8 @@ fn phase_end_ns(job: &Job, warmup: bool) -> u64 {
 pub(crate) fn within_phase(job: &Job, start_s: u64, warmup: bool) -> (f64, f64) {
     let phase_from = if warmup { 0 } else { job.warmup_ns };
     let phase_to = phase_end_ns(job, warmup);
-    let from = (start_s * 1_000_000_000).max(phase_from);
+    // Of what is received after the end nothing lies in the phase.
+    let from = (start_s * 1_000_000_000).max(phase_from).min(phase_to);
     let to = ((start_s + 1) * 1_000_000_000).min(phase_to).max(from);
     (from as f64 / 1e9, to as f64 / 1e9)
 }
@@ -249,6 +250,7 @@ mod tests {
             (false, 1, [30, 31]),
         ];
         assert_eq!(shown.collect::<Vec<_>>(), expected);
+        assert_eq!(within_phase(&job, 5, false), (3.1, 3.1), "replies that come after the end");
     }
 
     /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.

@@ -46,6 +46,8 @@ pub struct PhaseProgress<'a> {
     pub phase: &'a str,
     /// Seconds since the phase began, to the end of its last second; no more than its duration.
     pub elapsed_s: f64,
+    /// Number of its last second, from 0 on: those in which replies come after the end are counted, too.
+    pub second: u64,
     /// Share done, 0 to 1, if it can be told.
     pub done: Option<f64>,
     /// Seconds left, if it can be told.
@@ -320,13 +322,21 @@ impl<'a> RunSession<'a> {
             let Some(second) = whole.add_interval(second, job) else { return };
             let (begin_s, end_s) = within_phase(job, start.as_secs(), second.warmup);
             let before_s = if second.warmup { 0.0 } else { job.warmup_ns as f64 / 1e9 };
-            let done = share_done(job, end_s, so_far);
-            let left_s = done.filter(|d| *d > 0.0).map(|d| end_s * (1.0 - d) / d);
-            let cut = control.is_stopping() || share_counted(job, so_far).is_some_and(|done| done >= 1.0);
+            let counted = share_counted(job, so_far).filter(|_| !second.warmup);
+            let timed = share_timed(job, end_s);
+            // Operations are those behind the warm-up; a time is that of all.
+            let left_of = |done: Option<f64>, since_s: f64| {
+                done.filter(|done| *done > 0.0).map(|done| ((end_s - since_s) * (1.0 - done) / done).max(0.0))
+            };
+            let left = left_of(counted, before_s).into_iter().chain(left_of(timed, 0.0));
+            let left_s = left.reduce(f64::min);
+            let done = counted.into_iter().chain(timed).reduce(f64::max).map(|share| share.min(1.0));
+            let cut = control.is_stopping() || counted.is_some_and(|done| done >= 1.0);
             let server = watch.and_then(MonitorWatch::latest_metrics);
             observer.second(&PhaseProgress {
                 phase,
                 elapsed_s: end_s - before_s,
+                second: start.as_secs().saturating_sub(before_s as u64),
                 done,
                 left_s,
                 so_far,
@@ -591,10 +601,9 @@ pub fn documents_written(job: &Job, ok: u64) -> Option<u64> {
     Some((u128::from(all) * u128::from(ok) / u128::from(operations.max(1))) as u64)
 }
 
-/// The share of a job that is done `elapsed_s` seconds after its epoch.
-fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
-    let by_time = job.end.duration_ns.map(|d| elapsed_s / ((job.warmup_ns + d) as f64 / 1e9));
-    by_time.into_iter().chain(share_counted(job, so_far)).reduce(f64::max).map(|share| share.min(1.0))
+/// The share of a job's time that is over `elapsed_s` seconds after its epoch, where it has a duration.
+fn share_timed(job: &Job, elapsed_s: f64) -> Option<f64> {
+    job.end.duration_ns.map(|ns| elapsed_s / ((job.warmup_ns + ns) as f64 / 1e9))
 }
 
 /// The share of a job's operations that have arrived, where it has so many.

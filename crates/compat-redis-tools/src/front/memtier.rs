@@ -402,7 +402,7 @@ impl Observer for MemtierWatch<'_> {
     }
 
     fn second(&mut self, now: &PhaseProgress<'_>) {
-        let number = (now.elapsed_s.ceil() as u64).saturating_sub(1);
+        let number = now.second;
         let (mut moved, mut sum) = (0, 0);
         for row in 0..self.rows.len() {
             let bytes = bytes_of(self.traffic(&self.rows[row]));

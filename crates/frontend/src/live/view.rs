@@ -385,6 +385,7 @@ mod tests {
         let progress = |left_s| PhaseProgress {
             phase: "measure",
             elapsed_s: 5.0,
+            second: 4,
             done: None,
             left_s,
             so_far: &so_far,
@@ -446,6 +447,7 @@ mod tests {
             let p = PhaseProgress {
                 phase: "measure",
                 elapsed_s,
+                second: 0,
                 done: None,
                 left_s,
                 so_far: &totals,

@@ -101,13 +101,14 @@ fn row(
                     let phase = found.summary.as_ref().and_then(|summary| summary.measured_phase());
                     per_core.extend(phase.and_then(cost_efficiency::per_core));
                     let length = phase.map_or(0.0, |phase| phase.seconds);
-                    // The last second is cut off by the run's end.
-                    one.seconds.retain(|second, _| (*second as f64) < length.floor());
+                    // The last second is cut off by the run's end. They are counted from a whole second on.
+                    let whole = (length + warmup_behind(&found) + 1e-6).floor();
+                    one.seconds.retain(|second, _| (*second as f64) < whole);
                     // The warm-up's end may cut the first: a rate is by what was measured of it.
                     if let Some(first) = one.seconds.get_mut(&0) {
                         *first = (*first as f64 / measured_of_first(&found)).round() as u64;
                     }
-                    one.tails = tails_by_second(&found, length.floor());
+                    one.tails = tails_by_second(&found, whole);
                 }
                 Err(error) => notes.push(format!("{}: no latencies: {error}", one.ended.dir)),
             }
@@ -119,12 +120,17 @@ fn row(
     CellRuns { figures, runs: all, for_its_course: false }
 }
 
-/// Seconds that were measured of the second from which a run's seconds are counted: the rest was the warm-up's.
-fn measured_of_first(dir: &RunDir) -> f64 {
+/// Seconds from the one from which a run's seconds are counted to the warm-up's end; negative where that comes before, because a
+/// warm-up that ends in the second half of a second has all of it.
+fn warmup_behind(dir: &RunDir) -> f64 {
     let mut phases = dir.summary.iter().flat_map(|summary| &summary.phases);
     let warmup = phases.find(|phase| phase.name == "warmup").map_or(0.0, |phase| phase.seconds);
-    // A warm-up that ends in the second half of a second has all of it.
-    1.0 - (warmup - dir.begin_s() as f64).clamp(0.0, 0.5)
+    warmup - dir.begin_s() as f64
+}
+
+/// Seconds that were measured of the second from which a run's seconds are counted: the rest was the warm-up's.
+fn measured_of_first(dir: &RunDir) -> f64 {
+    1.0 - warmup_behind(dir).clamp(0.0, 0.5)
 }
 
 /// p99 of each second of the measured phase up to `end`, of the slowest operation; empty where nothing was recorded by time.
