@@ -246,7 +246,11 @@ fn wrapped(text: &str, begun: usize) -> String {
     let wrap = |line: &str, begun: usize| {
         let depth = line.len() - line.trim_start_matches(' ').len();
         let (first, next) = (" ".repeat(begun), " ".repeat(depth + 2));
-        let options = textwrap::Options::new(columns()).initial_indent(&first).subsequent_indent(&next);
+        // Paths and commands have hyphens, at which they must not be broken.
+        let options = textwrap::Options::new(columns())
+            .initial_indent(&first)
+            .subsequent_indent(&next)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
         textwrap::fill(line, options.break_words(false)).get(begun..).unwrap_or_default().to_owned()
     };
     let lines: Vec<String> =

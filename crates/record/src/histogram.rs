@@ -342,7 +342,7 @@ impl SparseBuckets {
             all.count += count;
             all.sum_ns += u128::from(*count) * u128::from(middle(bucket) * unit);
             all.min_ns = all.min_ns.min(bucket_low(bucket) * unit);
-            all.max_ns = all.max_ns.max(bucket_high(bucket) * unit + unit - 1);
+            all.max_ns = all.max_ns.max(bucket_high(bucket).saturating_mul(unit).saturating_add(unit - 1));
         }
         all
     }

@@ -40,6 +40,9 @@ const SERVICE: &str = "  service";
 const SERVER: &str = "  server";
 const CLIENT: &str = "  client";
 
+/// Lines that a command may print behind a summary.
+const AFTERWARDS: usize = 4;
+
 /// With more rows than this the table has response times alone.
 const ROWS: usize = 6;
 
@@ -97,7 +100,9 @@ const FEW: usize = 3;
 
 /// The whole summary. Without details it fits the screen, so that the verdict stays on it: the least important goes first.
 pub fn render_summary(summary: &Summary, known: SummaryExtras<'_>, style: Style) -> String {
-    let fits = |text: &str| style.details || text.lines().count() < style.rows.max(Style::SMALL_ROWS);
+    // On a higher screen there is room for what a command says after it.
+    let rows = style.rows.saturating_sub(AFTERWARDS).max(Style::SMALL_ROWS);
+    let fits = |text: &str| style.details || text.lines().count() < rows;
     let mut text = String::new();
     use Shares::{All, Sentence, Worst};
     let less = [

@@ -36,22 +36,28 @@ pub fn render_markdown(all: &[Pairing]) -> String {
         pairing.warnings.iter().for_each(|warning| {
             let _ = writeln!(out, "* {}", escape_markdown(warning));
         });
+        // One pair has neither.
+        let is_tested = !pairing.is_one_pair();
         if !pairing.figures.is_empty() {
-            out.push_str(
-                "\n| figure | first | second | unit | p | effect | verdict |\n|:---|---:|---:|:---|---:|:---|:---|\n",
-            );
+            out.push_str(match is_tested {
+                true => {
+                    "\n| figure | first | second | unit | p | effect | verdict |\n|:---|---:|---:|:---|---:|:---|:---|\n"
+                }
+                false => "\n| figure | first | second | unit | verdict |\n|:---|---:|---:|:---|:---|\n",
+            });
         }
         for figure in &pairing.figures {
             let found = &figure.found;
-            let cells = [
+            let mut cells = vec![
                 escape_markdown(&figure.name),
                 format_number(found.means.0),
                 format_number(found.means.1),
                 figure.shown_unit().to_owned(),
-                format_p(found),
-                figure.describe_effect_size().to_owned(),
-                describe_with_noise(figure),
             ];
+            if is_tested {
+                cells.extend([format_p(found), figure.describe_effect_size().to_owned()]);
+            }
+            cells.push(describe_with_noise(figure));
             row(&mut out, &cells);
         }
         if let Some(replays) = &pairing.replays {

@@ -45,7 +45,7 @@ class Comparison:
         """One row for each cell and figure.
 
         `before` and `after` are the means of the sides in `unit` (ops/s or us); `ratio` is after/before, `low` and `high` its 95 %
-        interval; `p` is of that ratio, by the same test, and missing where a side has fewer than four runs; `conclusion` is better,
+        interval, missing where a side has one run; `p` is of that ratio, by the same test, and missing where a side has fewer than four runs; `conclusion` is better,
         worse, same or unclear. `more_runs` is how many more runs a side an unclear figure asks for; it is missing where nobody can say.
         """
         rows = []
@@ -59,6 +59,7 @@ class Comparison:
                 rows.append({**row, "p": figure["p"], "conclusion": word, "more_runs": more})
         names = ["cell", "first", "second", "figure", "unit", "before", "after", "ratio", "low", "high", "p", "conclusion", "more_runs"]
         frame = pandas().DataFrame(rows, columns=names)
+        frame[["low", "high", "p"]] = frame[["low", "high", "p"]].astype("float64")
         frame["more_runs"] = frame["more_runs"].astype("Int64")
         return frame
 

@@ -115,7 +115,9 @@ def comparison(found: ComparisonShape) -> str:
             word, more = conclusion(figure)
             ratio = figure["ratio"]
             means = [latency(mean) if figure["unit"] == "us" else f"{mean:,.0f}" for mean in figure["means"]]
-            change = f"{(ratio['value'] - 1) * 100:+.1f} % [{(ratio['low'] - 1) * 100:+.1f}, {(ratio['high'] - 1) * 100:+.1f}]"
+            change = f"{(ratio['value'] - 1) * 100:+.1f} %"
+            if ratio["low"] is not None:
+                change += f" [{(ratio['low'] - 1) * 100:+.1f}, {(ratio['high'] - 1) * 100:+.1f}]"
             note = f" ({more} more runs a side)" if more else ""
             rows.append([text(part["cell"]), text(figure["name"]), chip(word) + note, *means, change])
     warnings = "".join(f"<div>{text(words)}</div>" for words in dict.fromkeys(found.warnings))
