@@ -5,8 +5,9 @@ use crate::in_cluster::experiment;
 use crate::inside::{a_volume, controller_of};
 use crate::kube::Cluster;
 use dyno_testkit::object_store::{BUCKET, StoreProcess};
-use dyno_testkit::{Dyno, assert_exit, skip_because, stdout};
+use dyno_testkit::{Dyno, assert_exit, finish, skip_because, stdout};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -42,6 +43,20 @@ fn ended_runs(journal: &Path) -> Vec<String> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let ended = lines.filter(|line| line["event"] == "ended");
     ended.map(|line| line["dir"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The runs of a controller that have pods of servers now.
+fn runs_of_servers(cluster: &Cluster, controller: &str) -> BTreeSet<String> {
+    let own = format!("dyno.controller={controller},app.kubernetes.io/component=server");
+    let label = "jsonpath={range .items[*]}{.metadata.labels['dyno\\.run']}{\"\\n\"}{end}";
+    let words = ["--namespace", NAMESPACE, "get", "pods", "--selector", &own, "--output", label];
+    let (listed, found) = cluster.k(&words);
+    // A cluster that is busy may not answer in time.
+    if listed {
+        found.lines().filter(|line| !line.contains(' ')).map(str::to_owned).collect()
+    } else {
+        BTreeSet::new()
+    }
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -121,7 +136,14 @@ fn one_is_killed(cluster: &Cluster, phase: usize, store: Option<&StoreProcess>) 
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    let waited = dyno.run(&["status", "night", "--wait"]);
+    let mut waits = dyno.start(&["status", "night", "--wait"]);
+    while waits.try_wait().unwrap().is_none() {
+        // Servers of the run that was lost are gone before those of the next one are made.
+        let runs = runs_of_servers(cluster, name);
+        assert!(runs.len() <= 1, "{what}: servers of {runs:?} at once");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let waited = finish(waits);
     let log = stdout(&dyno.run(&["logs", "night"]));
     assert!(stdout(&waited).contains("ended (exit code "), "{what}: {}\n{log}", stdout(&waited));
     assert_exit(&dyno.run(&["fetch", "night", "--remove"]), &[0]);
