@@ -137,13 +137,17 @@ fn one_is_killed(cluster: &Cluster, phase: usize, store: Option<&StoreProcess>) 
         std::thread::sleep(Duration::from_millis(2));
     };
     let mut waits = dyno.start(&["status", "night", "--wait"]);
+    let mut seen = BTreeSet::new();
     while waits.try_wait().unwrap().is_none() {
         // Servers of the run that was lost are gone before those of the next one are made.
         let runs = runs_of_servers(cluster, name);
         assert!(runs.len() <= 1, "{what}: servers of {runs:?} at once");
+        seen.extend(runs);
         std::thread::sleep(Duration::from_millis(300));
     }
     let waited = finish(waits);
+    let has_ended = phase + 1 == PHASES.len();
+    assert!(has_ended || !seen.is_empty(), "{what}: no servers were seen");
     let log = stdout(&dyno.run(&["logs", "night"]));
     assert!(stdout(&waited).contains("ended (exit code "), "{what}: {}\n{log}", stdout(&waited));
     assert_exit(&dyno.run(&["fetch", "night", "--remove"]), &[0]);
