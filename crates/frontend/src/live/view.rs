@@ -128,7 +128,8 @@ impl Phase {
         };
         // One value a second in each, so that they stand below each other: a second without a reply is a gap.
         let percentile = |p| (all.count() > 0).then(|| all.percentile_ns(p) as f64);
-        let rate = self.rate(p);
+        // A part of a second would be drawn as a whole one.
+        let rate = self.rate(p).filter(|_| p.is_whole_second());
         keep(&mut self.rates, rate);
         keep(&mut self.medians, percentile(50.0));
         keep(&mut self.tails, percentile(99.0));
