@@ -623,6 +623,9 @@ commands:
     std::fs::remove_dir_all(dyno.path("d")).unwrap();
     let again = run();
     assert!(stderr(&again).contains("the data are there already"), "{}", stderr(&again));
+    let counts = ["run", &uri, "--command", "incr none 1", "--users", "1", "--ops", "100", "--out", "n"];
+    assert_exit(&dyno.run(&counts), &[0, 5]);
+    assert_eq!(ended(&dyno.summary("n"), "INCR", "not_found"), 100);
     for (command, expected) in [
         ("inkr a 1", "the command \"inkr\" is not sent; did you mean incr?"),
         ("delete a noreply", "expected no noreply and no q"),

@@ -102,13 +102,16 @@ fn own(form: &CommandForm) -> Result<OwnCommand, Refused> {
     if form.keeps.iter().any(|kept| !kept.path.is_empty()) {
         return Err(refused(format!("{shown}: as: its reply has no parts: expected a name alone")));
     }
+    // They have done nothing where nothing was there: that is no success, as long as a template does not say so.
+    let needs_item = matches!(group, CommandGroup::Count | CommandGroup::MetaCount | CommandGroup::Touch);
+    let by_default = needs_item && !form.misses;
     Ok(OwnCommand {
         group,
         arguments: form.arguments.clone(),
         keys: group.key_count(name, last),
         must_store: name == b"set",
-        misses: form.misses,
-        not_found: form.not_found,
+        misses: form.misses || by_default,
+        not_found: form.not_found || by_default,
         expect: form.expect.clone(),
         keeps: form.keeps.clone(),
     })
