@@ -23,6 +23,9 @@ const COMPARED: u64 = 20_000_000;
 /// Sizes of caches that are told, percent of the keys.
 const CACHES: [u64; 3] = [1, 10, 50];
 
+/// Key spaces that are told one by one, those with the most requests.
+const TOLD_SPACES: usize = 20;
+
 /// Parts that a distribution of lengths is cut into.
 const PARTS: usize = 12;
 
@@ -265,9 +268,10 @@ fn spaces_text(
     findings: &mut Vec<String>,
 ) -> Vec<Vec<(String, u64)>> {
     let mut names = Vec::new();
+    let mut told: Vec<(u64, String)> = Vec::new();
     for (number, (space, (popularity, error))) in spaces.all.iter().zip(fits).enumerate() {
         if let Some(key) = space.only_key() {
-            findings.push(format!("{key}: one key, {} requests", space.requests));
+            told.push((space.requests, format!("{key}: one key, {} requests", space.requests)));
             names.push(Vec::new());
             continue;
         }
@@ -307,12 +311,20 @@ fn spaces_text(
             }
         };
         let estimate = if space.counted_share() < 1.0 { "about " } else { "" };
-        findings.push(format!(
+        let line = format!(
             "{format}: {estimate}{keys} keys, {} requests; popularity {message}, off by at most {:.1} % of the requests",
             space.requests,
             error * 100.0
-        ));
+        );
+        told.push((space.requests, line));
         names.push(own);
+    }
+    told.sort_by_key(|(requests, _)| std::cmp::Reverse(*requests));
+    let rest = told.split_off(told.len().min(TOLD_SPACES));
+    findings.extend(told.into_iter().map(|(_, line)| line));
+    if !rest.is_empty() {
+        let requests: u64 = rest.iter().map(|(requests, _)| requests).sum();
+        findings.push(format!("and {} patterns more, with {requests} requests", rest.len()));
     }
     names
 }
