@@ -11,8 +11,9 @@ pub(super) fn reason_against(arguments: &Arguments) -> Option<&'static str> {
     (!is_known).then_some("commands that memcached does not have, which anonymising leaves out")
 }
 
-/// The words that stand for those of a command. Figures stay, so that counters count; of the flags those go that say something of
-/// the application: tokens (`O`), and that a key is base64 (`b`), which the key that stands for it is not.
+/// The words that stand for those of a command. Figures stay, so that counters count; of the flags those go that may say
+/// something of the application, all whose argument is no number, and that a key is base64 (`b`), which the key that stands for
+/// it is not.
 pub(super) fn change_words(arguments: &Arguments, permutation: &mut KeyedPermutation) -> Arguments {
     let name = arguments.word(0);
     let group = CommandGroup::of_name(name).unwrap_or_default();
@@ -20,8 +21,17 @@ pub(super) fn change_words(arguments: &Arguments, permutation: &mut KeyedPermuta
     let first = if name.starts_with(b"gat") { 2 } else { 1 };
     let keys = first..first + group.key_count(name, value.unwrap_or(arguments.count()));
     let is_said = |number: usize| {
-        let flag = arguments.word(number).first();
-        group.is_meta() && number > 1 && Some(number) != value && matches!(flag, Some(b'O' | b'b'))
+        let (flag, rest) = arguments.word(number).split_first().unwrap_or((&b'b', &[]));
+        let is_mode = *flag == b'M' && rest.len() == 1;
+        let is_plain = is_mode || rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+        group.is_meta() && number > 1 && (matches!(flag, b'O' | b'b') || !is_plain)
+    };
+    // What stands where a figure should may be anything.
+    let is_stray = |number: usize, word: &[u8]| {
+        !group.is_meta()
+            && group.key_count(name, 2) + group.key_count(name, 3) > 0
+            && number > 0
+            && word != b"noreply"
     };
     let mut out = Arguments::default();
     for (number, word) in arguments.words().enumerate() {
@@ -30,6 +40,8 @@ pub(super) fn change_words(arguments: &Arguments, permutation: &mut KeyedPermuta
             out.push_word(&permutation.permute_key(word));
         } else if Some(number) == value && (!is_figure || arguments.long_value(number).is_some()) {
             permutation.push_other(arguments, number, &mut out);
+        } else if !is_figure && is_stray(number, word) {
+            out.push_word(&permutation.permute_key(word));
         } else if !is_said(number) {
             out.push_word(word);
         }
@@ -69,8 +81,10 @@ mod tests {
             }
         }
         assert_eq!(changed(&[b"get", b"user:1"])[1], changed(&[b"delete", b"user:1"])[1]);
-        let flags = changed(&[b"mg", b"dXNlcjox", b"b", b"v", b"Osecret"]);
-        assert_eq!((flags.len(), &flags[2][..]), (3, &b"v"[..]));
+        let flags = changed(&[b"mg", b"dXNlcjox", b"b", b"v", b"Osecret", b"Psecret", b"T60", b"N-1"]);
+        assert_eq!(flags[2..], [&b"v"[..], b"T60", b"N-1"]);
+        assert_ne!(changed(&[b"incr", b"k", b"secret"])[2], b"secret");
+        assert_eq!(changed(&[b"delete", b"k", b"noreply"])[2], b"noreply");
         // What ends with such a letter is a value.
         assert_eq!(changed(&[b"ms", b"user:1", b"Only"]).len(), 3);
         assert!(reason_against(&Arguments::from_words(["secret", "word"])).is_some());
