@@ -30,6 +30,8 @@ enum Must {
     Hold,
     /// Not call the run valid.
     Doubt,
+    /// Say it by this check. What the check affects may be nothing that the run claims: then the run stays valid.
+    Tell(&'static str),
     /// End with Ctrl-C's exit code and keep what it had.
     Stop,
     /// It is gone itself: others read what it left.
@@ -50,7 +52,12 @@ const MATRIX: [(&str, &str, Act, Must); 17] = [
     ("controller", "SIGINT", |fixture| signal(fixture.child.id(), "INT"), Must::Stop),
     ("controller", "SIGTERM", |fixture| signal(fixture.child.id(), "TERM"), Must::Stop),
     ("controller", "SIGKILL", |fixture| signal(fixture.child.id(), "KILL"), Must::Vanish),
-    ("controller", "stands still for 3 s", |fixture| still(fixture.child.id(), 3_000), Must::Doubt),
+    (
+        "controller",
+        "stands still for 3 s",
+        |fixture| still(fixture.child.id(), 3_000),
+        Must::Tell("controller"),
+    ),
     ("controller", "no more descriptors", |fixture| limited(fixture.child.id(), "--nofile=3:3"), Must::Hold),
     ("controller", "no more processes", |fixture| limited(fixture.child.id(), "--nproc=1:1"), Must::Hold),
     (
@@ -219,7 +226,7 @@ fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, 
     match must {
         Must::Stop => assert_eq!(code, Some(130), "{name}"),
         Must::Vanish => assert_eq!(code, None, "{name}"),
-        Must::Hold | Must::Doubt => {
+        Must::Hold | Must::Doubt | Must::Tell(_) => {
             assert!(matches!(code, Some(0 | 1 | 3 | 4 | 5)), "{name}: exit code {code:?}");
         }
     }
@@ -246,8 +253,15 @@ fn counted(fixture: &mut Fixture, name: &str, must: Must) -> u64 {
     // Whatever was killed decides; the counts are compared below in any case.
     assert!(matches!(report.status.code(), Some(0 | 5 | 130)), "{name}: {report:?}");
     let found: Value = serde_json::from_slice(&report.stdout).unwrap_or_else(|e| panic!("{name}: {e}"));
-    if must == Must::Doubt {
-        assert_ne!(found["verdict"]["trust"], "valid", "{name}: {}", found["verdict"]);
+    let verdict = &found["verdict"];
+    match must {
+        Must::Doubt => assert_ne!(verdict["trust"], "valid", "{name}: {verdict}"),
+        Must::Tell(check) => {
+            let reasons = verdict["reasons"].as_array().unwrap();
+            let told = |reason: &Value| reason["check"] == check && reason["trust"] != "valid";
+            assert!(reasons.iter().any(told), "{name}: {verdict}");
+        }
+        Must::Hold | Must::Stop | Must::Vanish => {}
     }
     let phases = found["phases"].as_array().unwrap();
     let Some(measured) = phases.iter().find(|phase| phase["name"] == "measure") else { return 0 };
