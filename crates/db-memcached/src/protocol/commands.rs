@@ -10,6 +10,31 @@ use dyno_types::command::{CommandArgument, ReplyFacts, ReplyKind, Traffic};
 use dyno_types::driver::UNSENDABLE;
 use dyno_types::{Outcome, Request};
 
+/// Returns whether a reply says that something is there, but not as the command demands.
+fn is_condition(line: &[u8]) -> bool {
+    let first = line.trim_ascii_end().split(|byte| *byte == b' ').next();
+    matches!(first, Some(b"NS" | b"EX"))
+}
+
+/// Returns whether the reply to an `mg` that makes what it does not find (flag `N`) says that it did so, or another client just
+/// before: won (`W`) or lost (`Z`) is the right to fill it, and it is empty. `X` is an old value that is to be replaced.
+fn is_vivified(line: &[u8], value_bytes: u64) -> bool {
+    let mut words = line.trim_ascii_end().split(|byte| *byte == b' ');
+    let flags = match words.next() {
+        Some(b"HD") => 0,
+        Some(b"VA") => 1,
+        _ => return false,
+    };
+    let mut is_new = false;
+    for flag in words.skip(flags) {
+        is_new |= matches!(flag, b"W" | b"Z");
+        if flag == b"X" {
+            return false;
+        }
+    }
+    is_new && value_bytes == 0
+}
+
 impl MemcachedDriver {
     fn own(&self, request: &Request, command: u32) -> &OwnCommand {
         &self.own[usize::from(request.shape)].commands[command as usize]
@@ -98,6 +123,11 @@ impl MemcachedDriver {
         let own = self.own(&x.request, command);
         let (kind, size) = own.group.reply_facts(own.keys, &reply).ok_or(NotMemcached)?;
         let received = input.len() as u64;
+        // What was made because nothing was there is nothing that was found.
+        let (kind, size) = match own.vivifies && is_vivified(reader.first_line(), size) {
+            true => (Some(ReplyKind::Nil), 0),
+            false => (kind, size),
+        };
         let Some(kind) = kind else {
             if own.group.length_place().is_some() && loses_step(reader.first_line()) {
                 return Err(NotMemcached);
@@ -118,7 +148,8 @@ impl MemcachedDriver {
         let is_read = matches!(own.group, CommandGroup::Get | CommandGroup::MetaGet);
         let hits = if is_read { found } else { 0 };
         let misses = if is_read { (own.keys as u64).saturating_sub(found) } else { 0 };
-        let (missed, not_found) = (own.misses && found == 0, own.not_found);
+        let is_missing = found == 0 && !(own.needs_item && is_condition(reader.first_line()));
+        let (missed, not_found) = (own.misses && is_missing, own.not_found);
         let outcome = if own.must_store && kind == ReplyKind::Nil {
             self.say("the server stored nothing");
             Outcome::ServerError
@@ -144,7 +175,9 @@ impl MemcachedDriver {
 
     /// Returns whether a key does not hold what the workload knows that it holds, and says so.
     fn holds_other(&mut self, x: &Exchange, command: u32, kind: ReplyKind, value: &[u8]) -> bool {
-        let Some(expected) = self.content.expected(&x.request) else { return false };
+        // A status says that it is there, and not what it is.
+        let expected = self.content.expected(&x.request).filter(|_| kind != ReplyKind::Status);
+        let Some(expected) = expected else { return false };
         let found = (kind == ReplyKind::Text).then_some(value);
         if found == Some(expected) {
             return false;

@@ -21,6 +21,10 @@ pub(super) struct OwnCommand {
     pub(super) keys: usize,
     /// A reply that has nothing stored is an error: `set` has no condition.
     pub(super) must_store: bool,
+    /// These two are so by default, and mean an item that is missing alone: a condition that does not hold found one.
+    pub(super) needs_item: bool,
+    /// What is not there is made, empty, and told as if it had been there.
+    pub(super) vivifies: bool,
     /// An answer without anything means that nothing was found.
     pub(super) misses: bool,
     /// That is the outcome, too.
@@ -104,17 +108,31 @@ fn own(form: &CommandForm) -> Result<OwnCommand, Refused> {
     }
     // They have done nothing where nothing was there: that is no success, as long as a template does not say so.
     let needs_item = matches!(group, CommandGroup::Count | CommandGroup::MetaCount | CommandGroup::Touch);
-    let by_default = needs_item && !form.misses;
+    let needs_item = needs_item && !form.misses;
     Ok(OwnCommand {
         group,
         arguments: form.arguments.clone(),
         keys: group.key_count(name, last),
         must_store: name == b"set",
-        misses: form.misses || by_default,
-        not_found: form.not_found || by_default,
+        vivifies: group == CommandGroup::MetaGet && vivifies(&form.arguments),
+        misses: form.misses || needs_item,
+        not_found: form.not_found || needs_item,
+        needs_item,
         expect: form.expect.clone(),
         keeps: form.keeps.clone(),
     })
+}
+
+/// Returns whether an `mg` has the server make what is not there, and its reply tells that. With `R` but without the value what
+/// is there and grows old has the same reply.
+fn vivifies(arguments: &[CommandArgument]) -> bool {
+    let has = |flag: u8| {
+        arguments
+            .iter()
+            .skip(2)
+            .any(|argument| matches!(argument, CommandArgument::Literal(word) if word.first() == Some(&flag)))
+    };
+    has(b'N') && (has(b'v') || !has(b'R'))
 }
 
 /// Returns whether a word of a command that is no key has the server say nothing.
