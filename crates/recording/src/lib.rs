@@ -7,7 +7,8 @@
 //!
 //! `entry` is one command, `format` the file, `sources` what recordings are made of, `exchange` pairs requests and replies,
 //! `proxy` records what it relays, `replay` is a recording as a workload, `learn` a workload that behaves like one, `credentials`
-//! what never enters one; `anonymise` puts other words in place of those that say whose data they were.
+//! what never enters one, `redis_options` which words of commands are options; `anonymise` puts other words in place of those
+//! that say whose data they were.
 
 pub mod anonymise;
 pub mod credentials;
@@ -18,6 +19,7 @@ pub mod learn;
 mod long;
 pub mod protocol;
 pub mod proxy;
+mod redis_options;
 pub mod replay;
 pub mod sources;
 

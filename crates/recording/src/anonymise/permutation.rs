@@ -34,6 +34,35 @@ fn is_printable(word: &[u8]) -> bool {
     word.iter().all(|byte| PRINTABLE.contains(byte))
 }
 
+/// A number, or what stands for one: these stay as they are, so that counters count and ranges are ranges.
+pub(super) fn is_number(word: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(word) else { return false };
+    let bare = text.strip_prefix('(').unwrap_or(text);
+    let infinite = ["inf", "+inf", "-inf"].contains(&bare);
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    let finite =
+        !bare.is_empty() && bare.len() <= 40 && bare.bytes().all(is_part) && bare.parse::<f64>().is_ok();
+    text.is_empty() || infinite || finite
+}
+
+/// Returns whether a byte may stand in a key of memcached's text protocols: no space and no control character.
+fn is_key_byte(byte: u8) -> bool {
+    byte > b' ' && byte != 0x7f
+}
+
+/// Bytes that may stand in a key of memcached.
+const KEY_SYMBOLS: u16 = 222;
+
+/// The number of such a byte among them.
+fn key_symbol_of(byte: u8) -> u16 {
+    u16::from(byte) - 0x21 - u16::from(byte > 0x7f)
+}
+
+fn key_byte_of(symbol: u16) -> u8 {
+    let byte = symbol as u8 + 0x21;
+    byte + u8::from(byte >= 0x7f)
+}
+
 /// The number of a printable character that is no brace.
 fn symbol_of(byte: u8) -> Option<u16> {
     let number = u16::from(byte) - u16::from(*PRINTABLE.start());
@@ -71,12 +100,17 @@ impl KeyedPermutation {
     }
 
     /// The word that stands for `word`. Of one with a hash tag the tag is permuted by itself, so that equal tags stay equal.
+    /// Numbers stay, and no other word becomes one: it is permuted until it is none, among which this is a permutation again
+    /// (cycle walking, Black and Rogaway, 2002).
     pub(super) fn permute(&mut self, word: &[u8]) -> Vec<u8> {
+        if is_number(word) {
+            return word.to_vec();
+        }
         if let Some(known) = self.known.get(word) {
             return known.clone();
         }
         let made = match is_printable(word) {
-            true => self.permute_printable(word),
+            true => self.walk_printable(word.to_vec(), |made| !is_number(made)),
             false => self.permute_bytes(word),
         };
         if word.len() <= REMEMBERED.1 {
@@ -88,17 +122,19 @@ impl KeyedPermutation {
         made
     }
 
-    /// The same of a key of memcached, which has neither spaces nor control characters: permuted until that has none. One with
-    /// other bytes becomes hexadecimal digits of the same length.
+    /// The same of a key of memcached, which has neither spaces nor control characters, and becomes one of such. What has them
+    /// is no key: it becomes hexadecimal digits of the same length.
     pub(super) fn permute_key(&mut self, key: &[u8]) -> Vec<u8> {
-        if is_printable(key) {
-            // Walked on until it is one of the words without spaces, among which this is a permutation again (cycle walking,
-            // Black and Rogaway, 2002).
-            let mut made = self.permute(key);
-            while made.contains(&b' ') {
-                made = self.permute_printable(&made);
-            }
-            return made;
+        if key.iter().copied().all(is_key_byte) {
+            let fits = |made: &[u8]| !made.contains(&b' ') && !is_number(made);
+            return match is_printable(key) {
+                true if is_number(key) => key.to_vec(),
+                true => {
+                    let made = self.permute(key);
+                    if fits(&made) { made } else { self.walk_printable(made, fits) }
+                }
+                false => self.walk_bytes((b'k', KEY_SYMBOLS), (key, key_symbol_of), key_byte_of),
+            };
         }
         let digits = (0u64..).flat_map(|part| {
             let number = self.number_of(&[key, &part.to_le_bytes()[..]].concat());
@@ -120,6 +156,15 @@ impl KeyedPermutation {
         } else {
             out.push_word(&self.permute(word));
         }
+    }
+
+    /// Permutes a printable word once, and on until it fits.
+    fn walk_printable(&self, word: Vec<u8>, fits: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut made = self.permute_printable(&word);
+        while !fits(&made) {
+            made = self.permute_printable(&made);
+        }
+        made
     }
 
     fn permute_printable(&self, word: &[u8]) -> Vec<u8> {
@@ -150,12 +195,23 @@ impl KeyedPermutation {
         }
     }
 
-    /// Bytes of any kind. What would come out printable is permuted again: printable words come from printable ones alone.
+    /// Bytes of any kind.
     fn permute_bytes(&self, word: &[u8]) -> Vec<u8> {
-        let mut symbols: Vec<u16> = word.iter().map(|byte| u16::from(*byte)).collect();
+        self.walk_bytes((b'x', 256), (word, u16::from), |symbol| symbol as u8)
+    }
+
+    /// Bytes of an alphabet of so many. What would come out printable is permuted again: printable words come from printable
+    /// ones alone.
+    fn walk_bytes(
+        &self,
+        (part, radix): (u8, u16),
+        (word, symbol_of): (&[u8], impl Fn(u8) -> u16),
+        byte_of: impl Fn(u16) -> u8,
+    ) -> Vec<u8> {
+        let mut symbols: Vec<u16> = word.iter().map(|byte| symbol_of(*byte)).collect();
         loop {
-            self.feistel(b'x', 256, &mut symbols);
-            let made: Vec<u8> = symbols.iter().map(|symbol| *symbol as u8).collect();
+            self.feistel(part, radix, &mut symbols);
+            let made: Vec<u8> = symbols.iter().map(|symbol| byte_of(*symbol)).collect();
             if !is_printable(&made) {
                 return made;
             }
@@ -205,10 +261,35 @@ mod tests {
         }
         assert_eq!(made.len(), count);
         assert_eq!(all.permute(b""), b"");
+        // Numbers stay, and nothing else becomes one.
+        for word in [&b"7"[..], b"12", b"-1", b"+inf", b"1e9"] {
+            assert_eq!(all.permute(word), word);
+        }
+        for (byte, symbol) in (0..=255u8).filter(|byte| is_key_byte(*byte)).zip(0..KEY_SYMBOLS) {
+            assert_eq!((key_symbol_of(byte), key_byte_of(symbol)), (symbol, byte));
+        }
         for byte in PRINTABLE {
             let braces = matches!(byte, b'{' | b'}');
             assert_eq!(symbol_of(byte).map(byte_of), (!braces).then_some(byte));
         }
+    }
+
+    #[test]
+    fn short_keys_stay_keys_and_stay_apart() {
+        let mut all = KeyedPermutation::new(b"a key of sixteen bytes");
+        let letters = || (0..=255u8).filter(|byte| is_key_byte(*byte));
+        let keys: Vec<Vec<u8>> = letters()
+            .map(|a| vec![a])
+            .chain(letters().flat_map(|a| letters().map(move |b| vec![a, b])))
+            .collect();
+        let mut made = HashSet::new();
+        for key in &keys {
+            let out = all.permute_key(key);
+            assert!(out.len() == key.len() && out.iter().copied().all(is_key_byte), "{key:?}: {out:?}");
+            assert_eq!(is_number(&out), is_number(key), "{key:?}: {out:?}");
+            made.insert(out);
+        }
+        assert_eq!(made.len(), keys.len());
     }
 
     #[test]

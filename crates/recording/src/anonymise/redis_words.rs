@@ -1,7 +1,8 @@
 //! Commands of Redis, with other words in place of keys, fields and values.
 
-use super::permutation::KeyedPermutation;
+use super::permutation::{KeyedPermutation, is_number};
 use crate::entry::Arguments;
+use crate::redis_options::is_option;
 
 /// Commands whose second word is a part of their name.
 const CONTAINERS: [&str; 16] = [
@@ -33,197 +34,8 @@ const CHECKED: [&str; 13] = [
     "VSIM",
 ];
 
-/// Commands whose words are keys, fields, values and numbers alone.
-const DATA: [&str; 46] = [
-    "APPEND",
-    "DEL",
-    "ECHO",
-    "EXISTS",
-    "GET",
-    "GETDEL",
-    "GETSET",
-    "HDEL",
-    "HEXISTS",
-    "HGET",
-    "HGETALL",
-    "HINCRBY",
-    "HINCRBYFLOAT",
-    "HKEYS",
-    "HLEN",
-    "HMGET",
-    "HMSET",
-    "HSET",
-    "HSETNX",
-    "HSTRLEN",
-    "HVALS",
-    "INCRBYFLOAT",
-    "LPUSH",
-    "LPUSHX",
-    "LREM",
-    "LSET",
-    "MGET",
-    "MSET",
-    "MSETNX",
-    "PFADD",
-    "PING",
-    "PUBLISH",
-    "RPUSH",
-    "RPUSHX",
-    "SADD",
-    "SETEX",
-    "PSETEX",
-    "SETNX",
-    "SETRANGE",
-    "SISMEMBER",
-    "SMISMEMBER",
-    "SMOVE",
-    "SPUBLISH",
-    "SREM",
-    "UNLINK",
-    "ZREM",
-];
-
-/// Commands with an option before their keys.
-const OPTION_FIRST: [&str; 4] = ["BITOP", "HELLO", "XREAD", "XREADGROUP"];
-
 /// Commands whose words are patterns.
 const PATTERNS: [&str; 3] = ["KEYS", "PSUBSCRIBE", "PUNSUBSCRIBE"];
-
-/// Words of options, which stay as they are wherever they stand.
-const OPTIONS: [&str; 101] = [
-    "ABSTTL",
-    "AFTER",
-    "AGGREGATE",
-    "ALPHA",
-    "AND",
-    "ANDOR",
-    "ANY",
-    "ASC",
-    "ASYNC",
-    "BCAST",
-    "BEFORE",
-    "BIT",
-    "BLOCK",
-    "BY",
-    "BYBOX",
-    "BYLEX",
-    "BYRADIUS",
-    "BYSCORE",
-    "BYTE",
-    "CH",
-    "COUNT",
-    "DB",
-    "DESC",
-    "DIFF",
-    "DIFF1",
-    "ENTRIESREAD",
-    "EX",
-    "EXAT",
-    "FIELDS",
-    "FNX",
-    "FORCE",
-    "FREQ",
-    "FROMLONLAT",
-    "FROMMEMBER",
-    "FT",
-    "FULL",
-    "FXX",
-    "GET",
-    "GETNAME",
-    "GROUP",
-    "GROUPS",
-    "GT",
-    "ID",
-    "IDLE",
-    "IDLETIME",
-    "INCR",
-    "INCRBY",
-    "INFO",
-    "JUSTID",
-    "KEEPTTL",
-    "KM",
-    "LASTID",
-    "LEFT",
-    "LEN",
-    "LIB-NAME",
-    "LIB-VER",
-    "LIMIT",
-    "LOADING",
-    "LT",
-    "M",
-    "MAX",
-    "MAXLEN",
-    "MI",
-    "MIN",
-    "MINID",
-    "MINMATCHLEN",
-    "MKSTREAM",
-    "NO",
-    "NOACK",
-    "NOLOOP",
-    "NOMKSTREAM",
-    "NOSAVE",
-    "NOT",
-    "NOVALUES",
-    "NX",
-    "OFF",
-    "ON",
-    "ONE",
-    "OPTIN",
-    "OPTOUT",
-    "OR",
-    "OVERFLOW",
-    "PERSIST",
-    "PX",
-    "PXAT",
-    "RANK",
-    "REPLACE",
-    "RETRYCOUNT",
-    "REV",
-    "RIGHT",
-    "SAT",
-    "SET",
-    "STORE",
-    "STOREDIST",
-    "STREAMS",
-    "SUM",
-    "SYNC",
-    "TIME",
-    "WEIGHTS",
-    "WRAP",
-    "XOR",
-];
-
-/// More of them: what a command's replies are to have.
-const WITH: [&str; 27] = [
-    "ACKED",
-    "DELREF",
-    "ENTRIESADDED",
-    "IDS",
-    "IFDEQ",
-    "IFDNE",
-    "IFEQ",
-    "IFNE",
-    "KEEPREF",
-    "MATCH",
-    "MAXDELETEDID",
-    "PREFIX",
-    "REDIRECT",
-    "SAMPLES",
-    "SKIP",
-    "WITHCODE",
-    "WITHCOORD",
-    "WITHDIST",
-    "WITHHASH",
-    "WITHMATCHLEN",
-    "WITHSCORE",
-    "WITHSCORES",
-    "WITHVALUES",
-    "XX",
-    "YES",
-    "IDX",
-    "FAIL",
-];
 
 /// Returns why a command is left out: what it says would say too much, or nothing any more.
 pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Option<&'static str> {
@@ -253,16 +65,6 @@ pub(super) fn reason_against(arguments: &Arguments, keep_scripts: bool) -> Optio
         .then_some("commands with patterns or ranges of names, which anonymising leaves out")
 }
 
-/// A number, or what stands for one.
-pub(super) fn is_number(text: &str) -> bool {
-    let bare = text.strip_prefix('(').unwrap_or(text);
-    let infinite = ["inf", "+inf", "-inf"].contains(&bare);
-    let is_part = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    let finite =
-        !bare.is_empty() && bare.len() <= 40 && bare.bytes().all(is_part) && bare.parse::<f64>().is_ok();
-    text.is_empty() || infinite || finite
-}
-
 /// An id of a stream, or what stands for one.
 fn is_stream_id(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -281,21 +83,13 @@ fn is_bits(text: &str) -> bool {
 
 /// Returns whether word `number` of a command names nothing: a figure, or an option where one may stand.
 fn stays(arguments: &Arguments, number: usize, word: &[u8]) -> bool {
-    let is = |names: &[&str]| arguments.is_one_of(names);
     let begins = |begin: &[u8]| {
         arguments.word(0).get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin))
     };
     let Ok(text) = std::str::from_utf8(word) else { return false };
     let is_figure =
-        is_number(text) || (begins(b"X") && is_stream_id(text)) || (begins(b"BITFIELD") && is_bits(text));
-    let may_be_option = match number {
-        _ if is(&DATA) => false,
-        1 => is(&OPTION_FIRST),
-        2 => !is(&["SET"]),
-        _ => true,
-    };
-    let is_option = |option: &&str| text.eq_ignore_ascii_case(option);
-    is_figure || (may_be_option && OPTIONS.iter().chain(&WITH).any(is_option))
+        is_number(word) || (begins(b"X") && is_stream_id(text)) || (begins(b"BITFIELD") && is_bits(text));
+    is_figure || is_option(arguments, number)
 }
 
 /// Returns whether `--keep-scripts` keeps a command as it is.

@@ -3,7 +3,8 @@
 use crate::entry::{Arguments, Entry};
 use crate::format::RecordingHeader;
 use crate::protocol::RecordedProtocol;
-use crate::replay::timeless_command;
+use crate::redis_options::is_option;
+use crate::replay::{meta_flags, timeless_command};
 use dyno_db_memcached::protocol::traffic::CommandGroup;
 use std::borrow::Cow;
 
@@ -54,11 +55,31 @@ impl Dialect {
 
     /// A command as it can be learned: without what belongs to one moment.
     pub fn timeless(self, entry: &Entry, begins_ns: Option<u64>) -> Cow<'_, Arguments> {
+        let then_ns = begins_ns.map(|begins_ns| i128::from(begins_ns) + i128::from(entry.at_ns));
+        self.timeless_words(&entry.arguments, then_ns)
+    }
+
+    /// The same of one of `then_ns` nanoseconds since 1970.
+    pub fn timeless_words(self, arguments: &Arguments, then_ns: Option<i128>) -> Cow<'_, Arguments> {
         match self {
-            Dialect::Redis => Cow::Borrowed(&entry.arguments),
+            Dialect::Redis => Cow::Borrowed(arguments),
+            Dialect::Memcached => Cow::Owned(timeless_command(arguments, then_ns)),
+        }
+    }
+
+    /// Options of a command with their places, or the letters of its flags: commands that differ in them are learned apart.
+    pub fn options(self, arguments: &Arguments) -> String {
+        match self {
+            Dialect::Redis => (1..arguments.count())
+                .filter(|number| is_option(arguments, *number))
+                .map(|number| {
+                    let word = String::from_utf8_lossy(arguments.word(number)).to_ascii_uppercase();
+                    format!("{number} {word} ")
+                })
+                .collect(),
             Dialect::Memcached => {
-                let then_ns = begins_ns.map(|begins_ns| i128::from(begins_ns) + i128::from(entry.at_ns));
-                Cow::Owned(timeless_command(&entry.arguments, then_ns))
+                let letter = |number: usize| arguments.word(number).first().copied().map(char::from);
+                meta_flags(arguments).filter_map(letter).collect()
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Learning: a workload that behaves like a recording.
 //!
 //! ```text
-//! recording --shapes--> commands by name and number of words, what each argument is like
+//! recording --shapes--> commands by name, number of words and options, what each argument is like
 //!           --spaces--> keys by pattern, how popular they are
 //!           --arrivals--> rate, and how bursty it is
 //!           --reuse--> how soon keys are asked for again, beside what the workload makes of it (model)

@@ -1,4 +1,4 @@
-//! Commands by name and number of words, and what each of their arguments is like.
+//! Commands by their form, and what each of their arguments is like.
 
 use super::dialect::Dialect;
 use super::spaces::KeySpaces;
@@ -83,7 +83,20 @@ impl ArgumentStats {
     }
 }
 
-/// Commands of one name and one number of words.
+/// Forms that are told apart by their options: members that look like options would make a form each.
+const FORMS: usize = 4_096;
+
+/// What commands have in common whose arguments can be drawn one by one: the same options at the same places.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CommandPattern {
+    pub name: String,
+    /// Number of words.
+    pub count: usize,
+    /// Options with their places, or the letters of flags.
+    pub options: String,
+}
+
+/// Commands of one form.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     pub count: u64,
@@ -96,8 +109,8 @@ pub(super) struct Shape {
     pub texts: BTreeMap<u32, u64>,
 }
 
-/// All of them, by name and number of words.
-pub(super) type Shapes = BTreeMap<(String, usize), Shape>;
+/// All of them, by form.
+pub(super) type Shapes = BTreeMap<CommandPattern, Shape>;
 
 /// Notes a command; `on_key` hears the hash of each of its keys.
 pub(super) fn note(
@@ -107,7 +120,12 @@ pub(super) fn note(
     reply: Option<&RecordedReply>,
     on_key: &mut dyn FnMut(u64),
 ) {
-    let shape = shapes.entry((dialect.command_name(arguments), arguments.count())).or_default();
+    let (name, count) = (dialect.command_name(arguments), arguments.count());
+    let mut form = CommandPattern { name, count, options: dialect.options(arguments) };
+    if shapes.len() >= FORMS && !shapes.contains_key(&form) {
+        form.options.clear();
+    }
+    let shape = shapes.entry(form).or_default();
     if shape.count == 0 {
         shape.arguments.resize_with(arguments.count(), ArgumentStats::default);
     }
@@ -138,6 +156,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn options_make_forms_and_their_order_is_kept() {
+        let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
+        for line in
+            ["SET k v EX 60 NX", "set k v nx ex 60", "ZADD z GT CH 1 a", "ZADD z 1 a 2 b", "HSET h ex px"]
+        {
+            let command = Arguments::from_words(line.split(' '));
+            note(Dialect::Redis, (&mut shapes, &mut spaces), &command, None, &mut |_| ());
+        }
+        let found: Vec<&str> = shapes.keys().map(|form| form.options.as_str()).collect();
+        assert_eq!(found, ["", "3 EX 5 NX ", "3 NX 4 EX ", "", "2 GT 3 CH "]);
+        let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
+        for line in ["mg k v t", "mg k t v", "mg k v k", "ms k T60 I value"] {
+            let then = Arguments::from_words(line.split(' '));
+            let command = Dialect::Memcached.timeless_words(&then, None);
+            note(Dialect::Memcached, (&mut shapes, &mut spaces), &command, None, &mut |_| ());
+        }
+        let found: Vec<(&str, u64)> =
+            shapes.iter().map(|(form, shape)| (form.options.as_str(), shape.count)).collect();
+        assert_eq!(found, [("kv", 1), ("tv", 2), ("IT", 1)]);
+    }
+
+    #[test]
     fn arguments_are_told_by_their_values() {
         let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
         for n in 0..100 {
@@ -152,11 +192,16 @@ mod tests {
             let zadd = Arguments::from_words(format!("zadd b {n} m").split(' '));
             note(Dialect::Redis, (&mut shapes, &mut spaces), &zadd, None, &mut |_| ());
         }
-        let set = &shapes[&("SET".to_owned(), 5)];
+        let form = |name: &str, count, options: &str| CommandPattern {
+            name: name.to_owned(),
+            count,
+            options: options.to_owned(),
+        };
+        let set = &shapes[&form("SET", 5, "3 EX ")];
         assert_eq!((set.count, set.arguments[1].spaces.len()), (100, 1));
         assert!(set.arguments[2].values.is_none() && set.arguments[2].lengths.len() == 20);
         assert_eq!(set.arguments[3].values.as_ref().unwrap().len(), 1);
-        assert_eq!(shapes[&("ZADD".to_owned(), 4)].arguments[2].numbers, Some((0, 99)));
+        assert_eq!(shapes[&form("ZADD", 4, "3 M ")].arguments[2].numbers, Some((0, 99)));
         assert_eq!(numbered(b"u17:x"), Some(("u", ":x", 17)));
         assert_eq!([&b"u07"[..], b"u1v2", b"uv", b"u\n1"].map(numbered), [None; 4]);
     }

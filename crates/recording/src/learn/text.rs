@@ -5,7 +5,7 @@ use super::dialect::Dialect;
 use super::model::{ModelSpace, model_distances};
 use super::popularity::Popularity;
 use super::reuse::ReuseDistances;
-use super::shapes::{ArgumentStats, Shape, Shapes, note};
+use super::shapes::{ArgumentStats, CommandPattern, Shape, Shapes, note};
 use super::spaces::{KeySpace, KeySpaces};
 use crate::entry::Entry;
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
@@ -136,22 +136,29 @@ fn filling(
     key_of: &dyn Fn(usize) -> String,
 ) -> Option<String> {
     let uses = |shape: &Shape| shape.arguments.get(1).is_some_and(|first| first.spaces.contains_key(&space));
-    let most_frequent = |names: &[&str], has: &dyn Fn(&Shape) -> bool| {
-        let used = |shape: &Shape| shape.arguments.iter().any(|one| one.spaces.contains_key(&space));
-        let found = shapes
-            .iter()
-            .filter(|((name, _), shape)| names.contains(&name.as_str()) && used(shape) && has(shape));
-        found.max_by_key(|(_, shape)| shape.count).map(|(_, shape)| shape)
+    let requests_of = |shape: &Shape| -> u64 {
+        shape.arguments.iter().filter_map(|argument| argument.spaces.get(&space)).sum()
     };
-    // A counter is set to a number, whatever else of its name's commands hold.
-    if most_frequent(dialect.counting_commands(), &|_| true).is_some() {
+    let requests = |names: &[&str]| -> u64 {
+        let found = shapes.iter().filter(|(form, _)| names.contains(&form.name.as_str()));
+        found.map(|(_, shape)| requests_of(shape)).sum()
+    };
+    let most_frequent = |names: &[&str], has: &dyn Fn(&Shape) -> bool| {
+        let found = shapes.iter().filter(|(form, shape)| {
+            names.contains(&form.name.as_str()) && requests_of(shape) > 0 && has(shape)
+        });
+        found.max_by_key(|(_, shape)| requests_of(shape)).map(|(_, shape)| shape)
+    };
+    // A counter is set to a number, whatever else of its name's commands hold. What is counted now and then is none.
+    let counted = requests(dialect.counting_commands());
+    if counted > requests(dialect.filling_commands()) + requests(dialect.changing_commands()) {
         return Some(dialect.put_text(key, &quoted("0")));
     }
     for name in dialect.filling_commands() {
-        let found = shapes.iter().filter(|((own, _), shape)| own == name && uses(shape));
-        if let Some(((name, _), shape)) = found.max_by_key(|(_, shape)| shape.count) {
+        let found = shapes.iter().filter(|(form, shape)| form.name == *name && uses(shape));
+        if let Some((form, shape)) = found.max_by_key(|(_, shape)| requests_of(shape)) {
             let rest = shape.arguments.iter().skip(2).map(|stats| argument(stats, key_of));
-            let words: Vec<String> = [quoted(name), key.to_owned()].into_iter().chain(rest).collect();
+            let words: Vec<String> = [quoted(&form.name), key.to_owned()].into_iter().chain(rest).collect();
             return Some(format!("[{}]", words.join(", ")));
         }
     }
@@ -405,14 +412,15 @@ fn operations(
     key_of: &dyn Fn(usize) -> String,
     findings: &mut Vec<String>,
 ) {
-    let mut order: Vec<(&(String, usize), &Shape)> = shapes.iter().collect();
-    order.sort_by_key(|(name, shape)| (std::cmp::Reverse(shape.count), (*name).clone()));
+    let mut order: Vec<(&CommandPattern, &Shape)> = shapes.iter().collect();
+    order.sort_by_key(|(form, shape)| (std::cmp::Reverse(shape.count), (*form).clone()));
     let all: u64 = order.iter().map(|(_, shape)| shape.count).sum();
     let rest: u64 = order.iter().skip(OPERATIONS).map(|(_, shape)| shape.count).sum();
     body.push_str("commands:\n");
     let mut used: BTreeMap<String, u32> = BTreeMap::new();
-    for ((name, _), shape) in order.into_iter().take(OPERATIONS) {
-        let plain: String = name
+    for (form, shape) in order.into_iter().take(OPERATIONS) {
+        let plain: String = form
+            .name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
             .collect();
@@ -420,7 +428,7 @@ fn operations(
         *number += 1;
         let own = if *number == 1 { plain } else { format!("{plain}_{number}") };
         let arguments = shape.arguments.iter().skip(1).map(|stats| argument(stats, key_of));
-        let words: Vec<String> = std::iter::once(quoted(name)).chain(arguments).collect();
+        let words: Vec<String> = std::iter::once(quoted(&form.name)).chain(arguments).collect();
         let _ = writeln!(
             body,
             "  {own}: {{ weight: {}, miss: ok, command: [{}] }}",
@@ -459,14 +467,14 @@ fn gaps(
         .reading_commands()
         .iter()
         .copied()
-        .filter(|name| shapes.keys().any(|(own, _)| own == name))
+        .filter(|name| shapes.keys().any(|form| form.name == *name))
         .collect();
     let (replies, nils) = shapes
         .iter()
-        .filter(|((name, _), shape)| {
+        .filter(|(form, shape)| {
             // Of several keys an array says nothing of each.
             let keys = shape.arguments.iter().filter(|argument| !argument.spaces.is_empty()).count();
-            dialect.reading_commands().contains(&name.as_str()) && keys == 1
+            dialect.reading_commands().contains(&form.name.as_str()) && keys == 1
         })
         .fold((0, 0), |(replies, nils), (_, shape)| (replies + shape.replies, nils + shape.nils));
     if replies > 0 {

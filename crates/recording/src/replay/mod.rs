@@ -27,7 +27,7 @@ mod workload;
 
 pub use against::{AgainstReplies, ReplaySide};
 pub use data_set::{DataSetContents, find_contents};
-pub use memcached::timeless_command;
+pub use memcached::{meta_flags, timeless_command};
 pub use mongodb::sent_document;
 pub use options::{ReplayOnly, ReplayOptions, ReplayPace, ReplaySchedule};
 pub(crate) use selection::Chooser;

@@ -3,5 +3,5 @@
 pub(super) mod memcached_rules;
 mod sent_command;
 
-pub use sent_command::timeless_command;
+pub use sent_command::{meta_flags, timeless_command};
 pub(super) use sent_command::{put_command, sent_command};

@@ -41,9 +41,32 @@ pub(in crate::replay) fn sent_command(entry: &Entry, by_ns: Option<i128>) -> Arg
 }
 
 /// A command without what belongs to one moment of then, `then_ns` nanoseconds since 1970: conditions on versions, tokens, and
-/// expiries that are points in time.
+/// expiries that are points in time. Flags, which may stand in any order, stand in that of their letters.
 pub fn timeless_command(arguments: &Arguments, then_ns: Option<i128>) -> Arguments {
-    changed_command(arguments, true, Expiries::Lengths(then_ns.map(|then_ns| then_ns / SECOND_NS)))
+    let expiries = Expiries::Lengths(then_ns.map(|then_ns| then_ns / SECOND_NS));
+    let changed = changed_command(arguments, true, expiries);
+    let mut order: Vec<usize> = (0..changed.count()).collect();
+    let flags = meta_flags(&changed);
+    if flags.is_empty() {
+        return changed;
+    }
+    order[flags].sort_by_key(|number| changed.word(*number).first());
+    let mut sorted = Arguments::default();
+    for number in order {
+        match changed.long_value(number) {
+            Some(long) => sorted.push_long(long),
+            None => sorted.push_word(changed.word(number)),
+        }
+    }
+    sorted
+}
+
+/// Numbers of the words that are flags of a meta command.
+pub fn meta_flags(arguments: &Arguments) -> std::ops::Range<usize> {
+    let group = CommandGroup::of_name(arguments.word(0)).unwrap_or_default();
+    let value = usize::from(group.length_place().is_some());
+    let end = if group.is_meta() { arguments.count().saturating_sub(value) } else { 0 };
+    2.min(end)..end
 }
 
 fn changed_command(arguments: &Arguments, fitted: bool, expiries: Expiries) -> Arguments {
@@ -86,8 +109,8 @@ fn meta_flag(flag: &[u8], expiries: Expiries, fitted: bool) -> Fate {
         // The server looks at the first letter alone.
         Some((b'q', _)) => Fate::Goes,
         Some((b'C', _)) if fitted => Fate::Goes,
-        // A token of the client's, another one each time.
-        Some((b'O', _)) if matches!(expiries, Expiries::Lengths(_)) => Fate::Goes,
+        // A token of the client's, another one each time; keys that are made are no base64.
+        Some((b'O' | b'b', _)) if matches!(expiries, Expiries::Lengths(_)) => Fate::Goes,
         Some((mark @ (b'T' | b'N'), time)) => match expiries.fate_of(time) {
             Fate::Becomes(moved) => Fate::Becomes([&[*mark], moved.as_slice()].concat()),
             other => other,
