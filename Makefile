@@ -7,7 +7,7 @@ DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 # Tests that miss one of these are skipped, counted and named.
 TESTED_WITH := deny redis mongo mongod valkey memcached tcpdump storage ycsb prometheus faketime ssh network s3
 
-.PHONY: demo check test test-all bench build install worker kubernetes fuzz reliability deb dist docs audit reproducible pictures
+.PHONY: demo check test test-all bench build install worker image kubernetes fuzz reliability deb dist docs audit reproducible pictures
 
 build:
 	DYNO_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) build --release --locked -p dyno-cli
@@ -77,6 +77,10 @@ audit:
 # The files of a release, in target/dist-VERSION: make dist ARCH=aarch64 makes those of one architecture.
 dist:
 	@scripts/dist.sh $(ARCH)
+
+# An image of the static program for containers and pods, in target/dist-VERSION: make image ARCH=aarch64.
+image:
+	@scripts/dist.sh image $(or $(ARCH),$(shell uname -m))
 
 # A Debian package of the static program, with manual pages and completions, in target/dist-VERSION.
 deb:

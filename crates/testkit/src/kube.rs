@@ -78,8 +78,10 @@ impl Cluster {
         assert!(made, "{said}");
         for node in 0..NODES {
             let socket = format!("/run/kubelab{node}/containerd.sock");
-            let import = ["-a", &socket, "-n", "k8s.io", "images", "import", &image];
-            let (imported, said) = run(Path::new("ctr"), &import);
+            // With the digest that a registry would have given it.
+            let repository = name.rsplit_once(':').map_or(name, |(repository, _)| repository);
+            let import = ["-a", &socket, "-n", "k8s.io", "images", "import", "--digests", "--base-name"];
+            let (imported, said) = run(Path::new("ctr"), &[&import[..], &[repository, &image]].concat());
             assert!(imported, "{said}");
         }
         std::fs::remove_file(&image).unwrap();

@@ -3,6 +3,7 @@
 mod bexhoma;
 mod charts;
 mod faults;
+mod images;
 mod in_cluster;
 mod inside;
 mod killed_pods;
@@ -39,6 +40,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     cluster.namespace("bench");
     charts::what_is_deployed_is_accepted(&cluster);
     a_server_and_two_pods_of_workers(&cluster);
+    images::all_runs_have_the_image_of_the_first(&cluster);
     bexhoma::summary_of_a_run_and_servers_that_others_reach(&cluster);
     presets::all_five(&cluster, "redis");
     if cluster.dragonfly_image() {

@@ -13,6 +13,7 @@ mod collect;
 pub mod controller;
 pub mod error;
 mod fit;
+mod image_pins;
 mod in_pod;
 pub mod job_events;
 pub mod kubectl;

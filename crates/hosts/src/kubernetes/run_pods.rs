@@ -3,6 +3,7 @@
 use crate::kubernetes::collect::collect;
 use crate::kubernetes::error::PodsError;
 use crate::kubernetes::fit::no_room;
+use crate::kubernetes::image_pins::ImagePins;
 use crate::kubernetes::in_pod::{CONDUCTED_BY, OWNER};
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
@@ -56,6 +57,7 @@ pub struct RunPods {
     pub kubectl: Kubectl,
     asked: Kubernetes,
     made: Manifests,
+    images: ImagePins,
     /// Says what there is to remove, should this process be killed.
     journal: PathBuf,
     removed: bool,
@@ -90,7 +92,9 @@ impl RunPods {
         ((journal, logs), lasting, persistent): ((&Path, &Path), bool, Option<&PersistentPods>),
         control: &Control,
     ) -> Result<RunPods, PodsError> {
-        let made = run_manifests(spec, asked, name, token)?;
+        let mut made = run_manifests(spec, asked, name, token)?;
+        let images = ImagePins::of_experiment(journal)?;
+        made.others.iter_mut().chain([&mut made.job]).for_each(|object| images.pin_images(object));
         let kubectl = Kubectl::new(asked);
         // Listing nodes takes a right on the whole cluster: without it the scheduler says what does not fit.
         if let Ok(found) = kubectl.run_json(&["--request-timeout=5s", "get", "--raw", "/api/v1/nodes"])
@@ -111,6 +115,7 @@ impl RunPods {
             kubectl,
             asked: asked.clone(),
             made,
+            images,
             journal: journal.to_owned(),
             removed: false,
             token: token.to_owned(),
@@ -244,6 +249,12 @@ impl RunPods {
 
     /// Takes down where everything is: workers that load come first.
     fn take(&mut self, pods: &[Value]) -> Result<(), PodsError> {
+        let noted = self.images.note_images(pods);
+        let path = || self.journal.clone();
+        for message in noted.map_err(|source| PodsError::Journal { path: path(), source })? {
+            tracing::warn!(target: NOTICE, "{message}");
+            self.made.warnings.push(message);
+        }
         let label =
             |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -321,7 +332,10 @@ impl RunPods {
                 facts.extend(value.map(|value| (format!("pod.{name}.{key}"), value.to_owned())));
             };
             put("node", pod["spec"]["nodeName"].as_str());
-            put("image", pod["status"]["containerStatuses"][0]["image"].as_str());
+            // That of a digest is a number for the runtime, and a name in the experiment.
+            let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+            let image = Some(self.images.name_of(image)).filter(|name| *name != image);
+            put("image", image.or_else(|| pod["status"]["containerStatuses"][0]["image"].as_str()));
             put("image_id", pod["status"]["containerStatuses"][0]["imageID"].as_str());
             put("quality_of_service", pod["status"]["qosClass"].as_str());
             let component = component(&pod);
