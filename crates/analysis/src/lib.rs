@@ -14,6 +14,7 @@ pub mod interval;
 mod latency;
 pub mod laws;
 mod monitored;
+pub mod pod_requests;
 pub mod queueing;
 pub mod scalability;
 pub mod series;

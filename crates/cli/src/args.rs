@@ -112,6 +112,8 @@ pub enum CliCommand {
     Fetch(FetchArgs),
     /// Describe this host: what it is, how it is set up, and what of that speaks against good measurements
     Doctor(crate::doctor::DoctorArgs),
+    /// Print what pods of earlier runs have used, as requests of the next ones
+    Requests(crate::requests::RequestsArgs),
     /// Write dashboards for Grafana: run, host, database
     Grafana(crate::grafana::GrafanaArgs),
     /// Apply load for an experiment; started by dyno itself

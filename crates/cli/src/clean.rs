@@ -1,16 +1,16 @@
 //! `dyno clean`: removes what runs have loaded into a database.
 
-use crate::list::directories;
+use crate::list::runs_below;
 use crate::options::CleanArgs;
 use dyno_databases::registry;
 use dyno_db::target::{ClientDriver, OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_frontend::exit::{Exit, Failure};
 use dyno_frontend::{secret, signals, terminal};
-use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_rundir::RunDir;
 use dyno_session::loaded_data::{FoundData, LoadedData};
 use dyno_types::units::counted;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The command: names what it would remove, and removes it if that is asked for.
@@ -67,19 +67,6 @@ pub fn clean(args: &CleanArgs) -> Result<Exit, Failure> {
     }
     terminal::line(&format!("removed from {}: {}", target.redacted(), counted(removed as usize, "record")));
     Ok(Exit::Ok)
-}
-
-/// All runs in a folder, those of experiments among them; one that cannot be read says nothing.
-fn runs_below(folder: &Path) -> Result<Vec<RunDir>, Failure> {
-    std::fs::read_dir(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
-    let of = |path: PathBuf| -> Vec<PathBuf> {
-        match ExperimentDir::open(&path) {
-            Ok(experiment) => experiment.runs.iter().map(|run| path.join(&run.dir)).collect(),
-            Err(_) => vec![path],
-        }
-    };
-    let paths = directories(folder).into_iter().flat_map(of);
-    Ok(paths.filter_map(|path| Some(RunDir::salvage_run(&path).ok()?.0)).collect())
 }
 
 /// Why there is nothing to be removed.

@@ -23,6 +23,7 @@ mod record;
 mod record_proxy;
 mod record_totals;
 mod report;
+mod requests;
 mod run;
 mod sample;
 mod selftest;
@@ -134,6 +135,7 @@ pub fn main() -> ExitCode {
         args::CliCommand::Send(options) => controlled::send(&options),
         args::CliCommand::Stop(options) => list::stop(&options),
         args::CliCommand::Doctor(options) => doctor::doctor(&options),
+        args::CliCommand::Requests(options) => requests::requests(&options),
         args::CliCommand::Grafana(options) => grafana::grafana(&options),
         args::CliCommand::Worker(args) => worker::worker(&args),
         args::CliCommand::Completions(args) => completions::completions(&args),

@@ -11,7 +11,7 @@ use dyno_localhost::temporary::remove_abandoned;
 use dyno_localhost::trusted;
 use dyno_prove::front as prove;
 use dyno_report::html::served::ListedKind;
-use dyno_rundir::RunDir;
+use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::secret::conceal_json;
 use dyno_types::units::Rate;
 use serde_json::{Value, json};
@@ -78,6 +78,19 @@ pub(crate) fn directories(folder: &Path) -> Vec<PathBuf> {
     found.retain(|path| is_one(path));
     found.sort();
     found
+}
+
+/// All runs in a folder, those of experiments among them; one that cannot be read says nothing.
+pub(crate) fn runs_below(folder: &Path) -> Result<Vec<RunDir>, Failure> {
+    std::fs::read_dir(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
+    let of = |path: PathBuf| -> Vec<PathBuf> {
+        match ExperimentDir::open(&path) {
+            Ok(experiment) => experiment.runs.iter().map(|run| path.join(&run.dir)).collect(),
+            Err(_) => vec![path],
+        }
+    };
+    let paths = directories(folder).into_iter().flat_map(of);
+    Ok(paths.filter_map(|path| Some(RunDir::salvage_run(&path).ok()?.0)).collect())
 }
 
 /// A run on one line: its state, its verdict, what it did and on what.

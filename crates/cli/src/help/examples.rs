@@ -93,6 +93,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("merge", &["run-1 run-2", "run-1 run-2 --json", "run-1 run-2 --sequential"]),
+    ("requests", &["calibration", "calibration --options", "dyno-runs/20261121-101500-sweep"]),
     ("grafana", &["", "--out dashboards", "--out /var/lib/grafana/dashboards"]),
     (
         "sysbench-mongodb",

@@ -72,6 +72,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
         "Set-up",
         &[
             ("doctor", "Check this host for things that disturb measurements"),
+            ("requests", "What pods have used, as requests of the next runs"),
             ("schema", "Print a JSON Schema"),
             ("completions", "Print the completions of a shell"),
             ("help", "Print this, or the help of a command"),

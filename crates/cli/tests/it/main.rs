@@ -32,6 +32,7 @@ mod prove_embedded;
 mod push;
 mod repeat;
 mod reports;
+mod requests;
 mod resume_again;
 mod searches;
 mod serve;

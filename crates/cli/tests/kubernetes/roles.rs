@@ -2,7 +2,7 @@
 
 use crate::kube::Cluster;
 use crate::record;
-use dyno_testkit::{self, Dyno};
+use dyno_testkit::{self, Dyno, assert_exit, stdout};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,6 +38,34 @@ fn between(rows: &[(f64, f64)], at: f64) -> Option<f64> {
     let pair = rows.windows(2).find(|pair| (pair[0].0..=pair[1].0).contains(&at))?;
     let ((from, low), (to, high)) = (pair[0], pair[1]);
     Some(low + (high - low) * (at - from) / (to - from).max(f64::MIN_POSITIVE))
+}
+
+/// What the pods have used is what the next run requests: of the server what Redis itself says, and a quarter more. The greatest
+/// ten seconds may be busier than the whole.
+fn requests_of_the_next_run(cluster: &Cluster, dyno: &Dyno, cores: f64) {
+    let output = dyno.run(&["requests", "roles"]);
+    assert_exit(&output, &[0]);
+    let found: Value = serde_saphyr::from_str(&stdout(&output)).unwrap();
+    let requests = |pods: &str, what: &str, unit: &str| -> f64 {
+        let quantity = &found["kubernetes"][pods]["requests"][what];
+        quantity.as_str().unwrap().strip_suffix(unit).unwrap().parse().unwrap()
+    };
+    let share = requests("servers", "cpu", "m") / (cores * 1_250.0);
+    assert!((0.8..2.0).contains(&share), "{found}: {cores} cores by Redis itself");
+    for pods in ["workers", "loaders", "servers"] {
+        assert!(requests(pods, "memory", "Mi") >= 1.0, "{found}");
+    }
+    let options = stdout(&dyno.run(&["requests", "roles", "--options"]));
+    let options: Vec<&str> = options.split_whitespace().collect();
+    let plan = dyno.run(&[&["plan", "e.yaml", "--manifests", "m"][..], &options].concat());
+    assert_exit(&plan, &[0]);
+    let path = dyno.path("m/cell0001.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let cpu = found["kubernetes"]["servers"]["requests"]["cpu"].as_str().unwrap();
+    assert!(text.contains(&format!("cpu: {cpu}")), "{cpu}: {text}");
+    let (valid, said) =
+        cluster.k(&["-n", "bench", "apply", "--dry-run=server", "-f", &path.display().to_string()]);
+    assert!(valid, "{said}");
 }
 
 /// Two pods load, one measures; the server's processor time is what it says itself.
@@ -81,5 +109,6 @@ pub fn pods_that_load_others_that_measure_and_a_server_that_is_watched(cluster: 
     let (told, itself) = ((last.1 - first.1) / seconds, (last.2 - first.2) / seconds);
     crate::say(&format!("server pod: {told:.3} cores by the kubelet, {itself:.3} by Redis itself"));
     assert!((told / itself - 1.0).abs() < 0.35, "{told} by the kubelet, {itself} by Redis");
+    requests_of_the_next_run(cluster, &dyno, itself);
     cluster.assert_nothing_left(Duration::from_secs(20));
 }

@@ -378,6 +378,10 @@ fn bexhoma() -> Vec<Row> {
 
 fn clusters() -> Vec<Row> {
     let inside = |command| there(command, "kubernetes/in_cluster.rs", "a_pod_conducts");
+    let measured = |command| {
+        let test = "pods_that_load_others_that_measure_and_a_server_that_is_watched";
+        there(command, "kubernetes/roles.rs", test)
+    };
     vec![
         there(
             "run bexhoma/dragonfly-3 --set server.kind=redis --set workload.ycsb.records=10000 --set phases.load.rate=10000 \
@@ -387,6 +391,8 @@ fn clusters() -> Vec<Row> {
             "kubernetes/presets.rs",
             "all_five",
         ),
+        measured("run cluster.yaml --set phases.measure.duration=60s --out calibration"),
+        measured("requests calibration"),
         inside("run sweep.yaml --in-cluster --out night"),
         inside("status night --wait"),
         inside("fetch night --remove"),
