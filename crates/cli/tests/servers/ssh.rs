@@ -4,6 +4,8 @@ use dyno_testkit::lab;
 use dyno_testkit::{Dyno, skip_because, stderr, stdout};
 use lab::Lab;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn lab(names: &[&str]) -> Option<Lab> {
@@ -345,15 +347,15 @@ fn run_for(lab: &Lab, dyno: &Dyno, seconds: u64) -> std::process::Child {
         format!("phases: {{measure: {{connections: 8, rate: 500, duration: {seconds}s, warmup: 0s}}}}\n");
     std::fs::write(dyno.path("e.yaml"), experiment(lab, &more)).unwrap();
     let child = dyno.start(&["run", "e.yaml", "--out", "far", "--quiet"]);
-    let measuring = || {
-        let runs = std::fs::read_dir(dyno.path("far/runs")).into_iter().flatten().flatten();
-        let text = |path: std::path::PathBuf| {
-            std::fs::read_to_string(path.join("intervals.jsonl")).unwrap_or_default()
-        };
-        runs.map(|entry| text(entry.path())).any(|text| text.contains("\"measure\""))
-    };
-    until("the measured phase", measuring);
+    until("the measured phase", || is_measuring(dyno));
     child
+}
+
+fn is_measuring(dyno: &Dyno) -> bool {
+    let runs = std::fs::read_dir(dyno.path("far/runs")).into_iter().flatten().flatten();
+    let text =
+        |path: std::path::PathBuf| std::fs::read_to_string(path.join("intervals.jsonl")).unwrap_or_default();
+    runs.map(|entry| text(entry.path())).any(|text| text.contains("\"measure\""))
 }
 
 fn assert_nothing_left(lab: &Lab) {
@@ -541,4 +543,39 @@ fn programs_that_take_the_processor_are_named_on_other_hosts() {
         host["clock_ns"].as_u64().unwrap() > 0 && host["cpu_busy_share"].as_f64().unwrap() > 0.3,
         "{host}"
     );
+}
+
+/// The key is no longer taken while the first run measures: that run keeps its connections, the next one waits until the key is
+/// taken again.
+#[test]
+fn a_key_that_is_withdrawn_for_a_while_loses_no_run() {
+    let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
+    let dyno = Dyno::new();
+    let more = "repetitions: 2\nphases: {measure: {connections: 8, rate: 500, duration: 5s, warmup: 0s}}\n";
+    std::fs::write(dyno.path("e.yaml"), experiment(&lab, more)).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dyno"))
+        .args(["run", "e.yaml", "--out", "far", "--quiet"])
+        .current_dir(dyno.path("."))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the measured phase", || is_measuring(&dyno));
+    let (key, withdrawn) = (lab.path("user_key.pub"), lab.path("withdrawn"));
+    std::fs::rename(&key, &withdrawn).unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said += &(line.unwrap() + "\n");
+        if withdrawn.exists() && said.contains("s (outage)") {
+            std::fs::rename(&withdrawn, &key).unwrap();
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(said.contains("no key of yours is accepted") && key.exists(), "{said}");
+    assert!(matches!(status.code(), Some(0 | 5)), "{status}: {said}");
+    let text = std::fs::read_to_string(dyno.path("far/journal.jsonl")).unwrap();
+    let ended = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let whole = ended.filter(|line| line["event"] == "ended" && line["status"] == "complete").count();
+    assert_eq!(whole, 2, "{text}");
+    assert_nothing_left(&lab);
 }
