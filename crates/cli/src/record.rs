@@ -53,7 +53,7 @@ pub fn learn(args: &LearnArgs) -> Result<Exit, Failure> {
         File::create_new(&args.out).map_err(|why| Failure::usage(format!("--out: {out}: {why}")))?;
     file.write_all(learned.text.as_bytes()).map_err(Failure::internal)?;
     terminal::line(&format!(
-        "{out}: as it was, {:.1} commands a second on {} connections",
+        "{out}: as it was, {:.1} operations a second on {} connections",
         learned.rate, learned.connections
     ));
     learned.findings.iter().for_each(|finding| terminal::line(&format!("- {finding}")));

@@ -620,7 +620,7 @@ fn what_is_learned_behaves_like_the_recording() {
     let output = dyno.run(&["learn", "t.dyno", "-o", "work.yaml"]);
     assert_exit(&output, &[0]);
     let said = stdout(&output);
-    assert!(said.contains("1000.1 commands a second on 5 connections"), "{said}");
+    assert!(said.contains("1000.1 operations a second on 5 connections"), "{said}");
     // ln((r + 1) / r) falls a little slower than 1/r at first, and as fast then.
     let exponent = said
         .split("zipfian with exponent ")
@@ -663,4 +663,67 @@ fn what_is_learned_behaves_like_the_recording() {
     let again = dyno.run(&["learn", "t.dyno", "-o", "work.yaml"]);
     assert_exit(&again, &[2]);
     assert!(stderr(&again).contains("work.yaml: File exists"), "{}", stderr(&again));
+}
+
+/// Pages of a shop: each reads and renews one of eight sessions at a time, and reads a product.
+#[test]
+fn sequences_and_keys_that_come_and_go_are_learned() {
+    let Some(server) = RedisProcess::start(&[]) else { return skip("learning") };
+    let (dyno, uri) = (Dyno::new(), server.uri());
+    let mut text = String::new();
+    for page in 0..4_000u64 {
+        let (at, place, product) = (page * 25, page % 8, page * 7_919 % 1_000);
+        let session = (page + place * 50) / 400 * 8 + place;
+        for (step, line) in [
+            format!("GET session:{session}"),
+            format!("EXPIRE session:{session} 600"),
+            format!("HGETALL product:{product}"),
+        ]
+        .iter()
+        .enumerate()
+        {
+            text += &monitor_line(at + step as u64, 0, page as u32 % 4, line);
+        }
+    }
+    recorded(&dyno, &text);
+    let output = dyno.run(&["learn", "t.dyno", "-o", "work.yaml"]);
+    assert_exit(&output, &[0]);
+    let said = stdout(&output);
+    // 40 pages a second.
+    assert!(said.contains("40.0 operations a second on 4 connections"), "{said}");
+    assert!(said.contains("1 forms of sequences") && said.contains("hold 100.0 % of the commands"), "{said}");
+    let told = said.split("session:%{n}: ").nth(1).and_then(|rest| rest.split("popularity ").nth(1)).unwrap();
+    let at_a_time: u64 = told.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
+    assert!((7..=9).contains(&at_a_time), "{said}");
+    server.cli(&["CONFIG", "SET", "slowlog-max-len", "4000"]);
+    for number in 0..88 {
+        server.cli(&["SET", &format!("session:{number}"), "x"]);
+    }
+    server.cli(&["HSET", "product:0", "name", "x"]);
+    server.cli(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    let common = ["--users", "1", "--ops", "300", "--warmup", "0s", "--no-load", "--out", "d"];
+    let run = dyno.run(&[&["run", &uri, "--workload", "work.yaml"][..], &common].concat());
+    dyno.assert_ran(&run);
+    // What Redis has noted, the newest first: each page renews the session that it has read.
+    let noted = server.cli(&["SLOWLOG", "GET", "4000"]);
+    let lines: Vec<&str> = noted.lines().map(str::trim).collect();
+    let sent: Vec<(&str, &str)> = lines
+        .windows(3)
+        // Which arguments are keys was asked before.
+        .filter(|three| three[0] != "GETKEYS" && ["GET", "EXPIRE", "HGETALL"].contains(&three[1]))
+        .filter(|three| three[2].contains(':'))
+        .map(|three| (three[1], three[2]))
+        .collect();
+    assert_eq!(sent.len(), 900, "{}", sent.len());
+    let mut sessions = Vec::new();
+    for page in sent.chunks(3) {
+        let [(third, product), (second, renewed), (first, read)] = page else { panic!("{page:?}") };
+        assert_eq!((*first, *second, *third, read), ("GET", "EXPIRE", "HGETALL", renewed), "{page:?}");
+        assert!(product.starts_with("product:"), "{page:?}");
+        sessions.push(*read);
+    }
+    // 300 pages see the sessions of their time, and not all 88.
+    sessions.sort_unstable();
+    sessions.dedup();
+    assert!((8..=18).contains(&sessions.len()), "{sessions:?}");
 }

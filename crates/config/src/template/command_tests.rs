@@ -91,6 +91,8 @@ fn a_file_of_commands_is_read() {
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
     for (before, after, message) in [
+        ("distribution: zipfian", "distribution: 'active:5'", "expected active:KEYS:OPERATIONS"),
+        ("distribution: zipfian", "distribution: 'active:0:9'", "expected active:KEYS:OPERATIONS"),
         ("PING", "[{ $key: users }]", "cart.yaml:14: command: expected a literal word first"),
         ("PING", "''", "cart.yaml:14: command: nothing"),
         ("board, 0, 9", "board, ~, 9", "an argument is missing"),

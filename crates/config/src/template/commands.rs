@@ -14,6 +14,7 @@ use dyno_workload::command_mix::{
     ArgumentText, CommandMix, CommandStep, DataTable, LoadItem, MissRule, MixOperation, NamedKeys, OwnLoad,
     Script, StepCondition, StepMode, TextPart,
 };
+use dyno_workload::template::{ActiveNumbers, NumberDistribution};
 use sha1::{Digest, Sha1};
 
 /// Keys of a file of commands.
@@ -79,9 +80,28 @@ fn key_space(name: &str, node: &YamlNode) -> Result<NamedKeys, Bad> {
         Some(node) => key_format(text(node)?, node)?,
         None => key_format(&default, node)?,
     };
-    let spread = spread(fields.take_value("distribution"))?;
+    let spread = match fields.take_value("distribution") {
+        Some(node) => key_spread(node)?,
+        None => NumberDistribution::Uniform,
+    };
     fields.end(&["count", "first", "format", "distribution"])?;
     checked(NamedKeys { name: name.to_owned(), count: number, first, format, spread }, node)
+}
+
+/// The distribution of a key space: `active:KEYS:OPERATIONS`, or one that numbers may have.
+fn key_spread(node: &YamlNode) -> Result<NumberDistribution, Bad> {
+    let Some(rest) = text(node).ok().and_then(|text| text.strip_prefix("active:")) else {
+        return spread(Some(node));
+    };
+    let numbers = rest.split_once(':').and_then(|(keys, operations)| {
+        let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
+        Some(ActiveNumbers { at_a_time: number(keys)?, operations: number(operations)? })
+    });
+    let expected = "expected active:KEYS:OPERATIONS such as active:20:5000: so many keys at a time, each for so many operations";
+    numbers.map_or_else(
+        || bad(node, format!("distribution {}: {expected}", node.word())),
+        |numbers| Ok(NumberDistribution::Active(numbers)),
+    )
 }
 
 fn checked(keys: NamedKeys, node: &YamlNode) -> Result<NamedKeys, Bad> {

@@ -1,4 +1,4 @@
-//! When commands came: their rate, and how bursty it is.
+//! When commands came, and how bursty that was.
 
 /// Scales at which the index of dispersion is told, nanoseconds.
 pub(super) const SCALES_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
@@ -7,8 +7,6 @@ pub(super) const SCALES_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     windows: [Window; SCALES_NS.len()],
-    count: u64,
-    last_ns: u64,
 }
 
 /// Windows of one length.
@@ -39,13 +37,6 @@ impl Arrivals {
             window.close_until(at_ns / scale);
             window.count += 1;
         }
-        self.count += 1;
-        self.last_ns = self.last_ns.max(at_ns);
-    }
-
-    /// Commands a second.
-    pub fn rate(&self) -> f64 {
-        self.count as f64 / (self.last_ns.max(1) as f64 / 1e9)
     }
 
     /// Variance by mean of the counts in whole windows of each scale (Cox and Lewis 1966): 1 for a Poisson process, more for
@@ -68,7 +59,6 @@ mod tests {
     fn even_commands_have_no_dispersion_and_bursts_have_much() {
         let mut even = Arrivals::default();
         (0..100_000u64).for_each(|n| even.note(n * 1_000_000));
-        assert!((even.rate() - 1_000.0).abs() < 0.1);
         assert!(even.dispersion().iter().flatten().all(|index| *index < 1e-6), "{:?}", even.dispersion());
         // A hundred at a time, each second: in windows of 10 ms the variance is 100 times 99 hundredths of the mean.
         let mut bursts = Arrivals::default();

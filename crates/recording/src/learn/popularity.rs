@@ -1,5 +1,7 @@
 //! How popular the keys of a space are: a zipfian distribution where one fits, else tiers of keys that are alike.
 
+use dyno_workload::template::ActiveNumbers;
+
 /// Greatest difference between two curves of popularity for one to stand for the other.
 const FITS: f64 = 0.02;
 
@@ -15,6 +17,8 @@ pub(super) enum Popularity {
     Zipfian(f64),
     /// Keys in tiers, the most popular first: number of keys, and share of the requests.
     Tiers(Vec<(u64, f64)>),
+    /// Some at a time, each for a while.
+    Active(ActiveNumbers),
 }
 
 /// The popularity of keys with these numbers of requests, and the greatest difference between its curve (the share of the
@@ -113,13 +117,20 @@ fn difference(counts: &[u32], all: f64, popularity: &Popularity) -> f64 {
         }
         next *= 1.25;
         let model = match popularity {
-            Popularity::Uniform => rank as f64 / keys as f64,
+            Popularity::Uniform | Popularity::Active(_) => rank as f64 / keys as f64,
             Popularity::Zipfian(theta) => zeta(rank, *theta) / whole,
             Popularity::Tiers(tiers) => share_of_tiers(tiers, rank),
         };
         greatest = greatest.max((sum / all - model).abs());
     }
     greatest
+}
+
+/// The greatest difference between the curve of keys with these numbers of requests and that of keys that are all alike.
+pub(super) fn even_error(mut counts: Vec<u32>) -> f64 {
+    counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+    let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+    difference(&counts, all, &Popularity::Uniform)
 }
 
 fn share_of_tiers(tiers: &[(u64, f64)], rank: u64) -> f64 {

@@ -99,6 +99,8 @@ pub(super) struct CommandPattern {
 /// Commands of one form.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
+    /// Its number, from 0 on, in the order in which they came.
+    pub number: usize,
     pub count: u64,
     /// By place; that of the name is empty.
     pub arguments: Vec<ArgumentStats>,
@@ -112,29 +114,35 @@ pub(super) struct Shape {
 /// All of them, by form.
 pub(super) type Shapes = BTreeMap<CommandPattern, Shape>;
 
-/// Notes a command; `on_key` hears the hash of each of its keys.
+/// A key of a command: its place, its key space and its hash.
+pub(super) type NotedKey = (usize, usize, u64);
+
+/// Notes a command, and its keys in `noted`; returns the number of its form.
 pub(super) fn note(
     dialect: Dialect,
     (shapes, spaces): (&mut Shapes, &mut KeySpaces),
     arguments: &Arguments,
     reply: Option<&RecordedReply>,
-    on_key: &mut dyn FnMut(u64),
-) {
+    noted: &mut Vec<NotedKey>,
+) -> usize {
     let (name, count) = (dialect.command_name(arguments), arguments.count());
     let mut form = CommandPattern { name, count, options: dialect.options(arguments) };
     if shapes.len() >= FORMS && !shapes.contains_key(&form) {
         form.options.clear();
     }
+    let number = shapes.len();
     let shape = shapes.entry(form).or_default();
+    noted.clear();
     if shape.count == 0 {
         shape.arguments.resize_with(arguments.count(), ArgumentStats::default);
+        shape.number = number;
     }
     shape.count += 1;
     let keys = dialect.key_places(arguments);
     for place in 1..arguments.count() {
         if keys.contains(&place) {
             if let Some((space, hash)) = spaces.note(arguments.word(place)) {
-                on_key(hash);
+                noted.push((place, space, hash));
                 *shape.arguments[place].spaces.entry(space).or_default() += 1;
             }
         } else {
@@ -149,6 +157,7 @@ pub(super) fn note(
             _ => {}
         }
     }
+    shape.number
 }
 
 #[cfg(test)]
@@ -162,7 +171,7 @@ mod tests {
             ["SET k v EX 60 NX", "set k v nx ex 60", "ZADD z GT CH 1 a", "ZADD z 1 a 2 b", "HSET h ex px"]
         {
             let command = Arguments::from_words(line.split(' '));
-            note(Dialect::Redis, (&mut shapes, &mut spaces), &command, None, &mut |_| ());
+            note(Dialect::Redis, (&mut shapes, &mut spaces), &command, None, &mut Vec::new());
         }
         let found: Vec<&str> = shapes.keys().map(|form| form.options.as_str()).collect();
         assert_eq!(found, ["", "3 EX 5 NX ", "3 NX 4 EX ", "", "2 GT 3 CH "]);
@@ -170,7 +179,7 @@ mod tests {
         for line in ["mg k v t", "mg k t v", "mg k v k", "ms k T60 I value"] {
             let then = Arguments::from_words(line.split(' '));
             let command = Dialect::Memcached.timeless_words(&then, None);
-            note(Dialect::Memcached, (&mut shapes, &mut spaces), &command, None, &mut |_| ());
+            note(Dialect::Memcached, (&mut shapes, &mut spaces), &command, None, &mut Vec::new());
         }
         let found: Vec<(&str, u64)> =
             shapes.iter().map(|(form, shape)| (form.options.as_str(), shape.count)).collect();
@@ -187,10 +196,10 @@ mod tests {
                 (&mut shapes, &mut spaces),
                 &Arguments::from_words(line.split(' ')),
                 None,
-                &mut |_| (),
+                &mut Vec::new(),
             );
             let zadd = Arguments::from_words(format!("zadd b {n} m").split(' '));
-            note(Dialect::Redis, (&mut shapes, &mut spaces), &zadd, None, &mut |_| ());
+            note(Dialect::Redis, (&mut shapes, &mut spaces), &zadd, None, &mut Vec::new());
         }
         let form = |name: &str, count, options: &str| CommandPattern {
             name: name.to_owned(),

@@ -1,7 +1,8 @@
 //! Keys by their pattern: what stays, and the numbers in it.
 
-use super::popularity::{Popularity, fit};
-use std::collections::HashMap;
+use super::popularity::{Popularity, even_error, fit};
+use dyno_workload::template::ActiveNumbers;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 /// Keys of a space whose requests are counted one by one; beyond it every second one is, and so on.
@@ -13,6 +14,26 @@ const POPULAR: u64 = 100;
 /// Spaces that are told apart.
 const SPACES: usize = 256;
 
+/// Widest number of a key in a workload.
+const WIDTH: usize = 40;
+
+/// Keys of which so many are there may come and go.
+const COMING: usize = 20;
+
+/// Keys stay if they span more than this share of what they would if they were asked for all the time.
+const STAYS: f64 = 0.5;
+
+/// Requests of a key.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeyUse {
+    requests: u32,
+    /// Operations that used it.
+    operations: u32,
+    /// Numbers of the first and the last of these.
+    first: u32,
+    last: u32,
+}
+
 /// Requests of the keys of a pattern.
 #[derive(Debug, Default)]
 pub(super) struct KeySpace {
@@ -20,17 +41,28 @@ pub(super) struct KeySpace {
     pub format: Option<String>,
     /// Requests.
     pub requests: u64,
-    /// Requests by the key's hash; only hashes that end in `halved` zero bits.
-    counts: HashMap<u64, u32>,
+    /// By the key's hash; only hashes that end in `halved` zero bits.
+    counts: HashMap<u64, KeyUse>,
     halved: u32,
     /// The digits of each key have this width, with leading zeros; 0 where they differ.
     width: usize,
+    /// Requests by the number of decimal digits of the key.
+    digits: BTreeMap<usize, u64>,
+    /// Numbers in the pattern.
+    runs: usize,
+    /// The least and the greatest number, where there is one in the pattern.
+    range: Option<(u64, u64)>,
 }
 
 impl KeySpace {
     /// Number of keys; an estimate where not all were counted.
     pub fn keys(&self) -> u64 {
         ((self.counts.len() as u64) << self.halved).max(1)
+    }
+
+    /// The same, 1 where it is one key.
+    pub fn number_of_keys(&self) -> u64 {
+        if self.only_key().is_some() { 1 } else { self.keys() }
     }
 
     /// The share of the keys that were counted.
@@ -46,12 +78,59 @@ impl KeySpace {
 
     /// How popular the keys are, and how far the fit is off.
     pub fn fit_popularity(&self) -> (Popularity, f64) {
-        fit(self.counts.values().copied().collect())
+        fit(self.counts.values().map(|key| key.requests).collect())
+    }
+
+    /// The keys as some that are asked for at a time, each for a while, where they are not all asked for all the time; and how
+    /// far that is off, as of [`KeySpace::fit_popularity`]. `operations`: those of the whole recording.
+    ///
+    /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it. By Little's law keys, times their
+    /// while, are so many at a time, times all operations.
+    pub fn fit_active(&self, operations: u64) -> Option<(Popularity, f64)> {
+        let keys = self.counts.len() as f64;
+        if self.halved > 0 || self.counts.len() < COMING {
+            return None;
+        }
+        let (mut span, mut of_all) = (0.0, 0.0);
+        for key in self.counts.values().filter(|key| key.operations > 1) {
+            let uses = f64::from(key.operations);
+            span += f64::from(key.last - key.first);
+            of_all += operations as f64 * (uses - 1.0) / (uses + 1.0);
+        }
+        // What is asked for at random moments of the whole time spans all that it can.
+        let share = span / of_all;
+        if share.is_nan() || share > STAYS {
+            return None;
+        }
+        let lasts = share * operations as f64;
+        let at_a_time = (keys * lasts / operations.max(1) as f64).round().max(1.0);
+        let active = ActiveNumbers { at_a_time: at_a_time as u64, operations: lasts.round().max(1.0) as u64 };
+        Some((Popularity::Active(active), even_error(self.counts.values().map(|key| key.requests).collect())))
+    }
+
+    /// The number of the first key: the least one where most numbers are there, else the least one that has as many digits as
+    /// most requests have, so that keys are as long as they were.
+    pub fn first_number(&self) -> u64 {
+        let keys = self.keys();
+        if self.width > 0 {
+            return 0;
+        }
+        if let Some((least, greatest)) = self.range
+            && greatest - least < 2 * keys
+        {
+            return least;
+        }
+        let usual =
+            self.digits.iter().max_by_key(|(digits, requests)| (**requests, std::cmp::Reverse(**digits)));
+        let digits = usual.map_or(0, |(digits, _)| (digits / self.runs.max(1)).min(19) as u32);
+        let first = if digits > 1 { 10u64.pow(digits - 1) } else { 0 };
+        // Where more keys are there than numbers with so many digits the first ones are shorter.
+        if keys <= first.saturating_mul(9) { first } else { 0 }
     }
 
     /// The format of keys, as a workload has it.
     pub fn key_format(&self, number: usize) -> String {
-        let digits = if self.width > 0 { format!("%{{n:{}}}", self.width) } else { "%{n}".into() };
+        let digits = if self.width > 0 { format!("%{{n:{}}}", self.width.min(WIDTH)) } else { "%{n}".into() };
         match &self.format {
             Some(format) if format.contains("%{n}") => format.replace("%{n}", &digits),
             // A key of few requests may be a name or a token: it stays out of what is learned.
@@ -69,67 +148,102 @@ pub(super) struct KeySpaces {
     hasher: BuildHasherDefault<DefaultHasher>,
     /// Requests of keys whose pattern came after all that are told apart.
     pub others: u64,
+    /// Number of the operation whose keys are noted.
+    pub operation: u64,
 }
 
-/// The pattern of a key: runs of digits (and of sixteen hexadecimal digits or more) are a zero byte; the width of the only run,
-/// where it has leading zeros.
-fn pattern_of(key: &[u8]) -> (Vec<u8>, Option<usize>) {
-    let mut pattern = Vec::with_capacity(key.len());
-    let (mut at, mut runs, mut width) = (0, 0, None);
+/// A key by its pattern.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct PatternedKey {
+    /// Runs of digits, and of sixteen hexadecimal digits or more, are a zero byte.
+    pattern: Vec<u8>,
+    /// Number of these runs.
+    runs: usize,
+    /// Decimal digits in them.
+    digits: usize,
+    /// Width of the only run, where it has leading zeros or is hexadecimal.
+    width: Option<usize>,
+    /// The number of the only run.
+    number: Option<u64>,
+}
+
+fn pattern_of(key: &[u8]) -> PatternedKey {
+    let mut found = PatternedKey { pattern: Vec::with_capacity(key.len()), ..PatternedKey::default() };
+    let mut at = 0;
     while at < key.len() {
         let decimal = key[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let token = key[at..].iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b'-').count();
         let length = if token >= 16 { token } else { decimal };
         if length == 0 {
-            pattern.push(key[at]);
+            found.pattern.push(key[at]);
             at += 1;
             continue;
         }
-        runs += 1;
-        width = (decimal == length && key[at] == b'0' && length > 1).then_some(length);
-        pattern.push(0);
+        let is_number = decimal == length;
+        found.runs += 1;
+        found.digits += if is_number { length } else { 0 };
+        found.width = (!is_number || key[at] == b'0' && length > 1).then_some(length);
+        let number = || std::str::from_utf8(&key[at..at + length]).ok()?.parse().ok();
+        found.number = number().filter(|_| is_number);
+        found.pattern.push(0);
         at += length;
     }
-    (pattern, width.filter(|_| runs == 1))
+    if found.runs != 1 {
+        (found.width, found.number) = (None, None);
+    }
+    found
 }
 
 impl KeySpaces {
     /// Notes a request of a key; returns the number of its space, and the key's hash.
     pub fn note(&mut self, key: &[u8]) -> Option<(usize, u64)> {
-        let (pattern, width) = pattern_of(key);
-        let number = match self.by_pattern.get(&pattern) {
-            Some(number) => *number,
+        let PatternedKey { pattern, runs, digits, width, number } = pattern_of(key);
+        let place = match self.by_pattern.get(&pattern) {
+            Some(place) => *place,
             None if self.all.len() < SPACES => {
-                let number = self.all.len();
+                let place = self.all.len();
                 let text = String::from_utf8(pattern.clone()).ok();
                 let format = text.filter(|text| text.chars().all(|c| c == '\0' || !c.is_control()));
                 // A pattern without digits is one key.
                 let format = format.map(|text| text.replace("%{", "%%{").replace('\0', "%{n}"));
-                self.all.push(KeySpace { format, width: width.unwrap_or(0), ..KeySpace::default() });
-                self.by_pattern.insert(pattern, number);
-                number
+                self.all.push(KeySpace { format, width: width.unwrap_or(0), runs, ..KeySpace::default() });
+                self.by_pattern.insert(pattern, place);
+                place
             }
             None => {
                 self.others += 1;
                 return None;
             }
         };
-        let space = &mut self.all[number];
+        let space = &mut self.all[place];
         if width.unwrap_or(0) != space.width && width.is_some() {
             space.width = 0;
         }
+        *space.digits.entry(digits).or_default() += 1;
+        space.range = match (space.requests, space.range, number) {
+            (0, _, Some(number)) => Some((number, number)),
+            (_, Some((least, greatest)), Some(number)) => Some((least.min(number), greatest.max(number))),
+            _ => None,
+        };
         space.requests += 1;
         let hash = self.hasher.hash_one(key);
         if hash.trailing_zeros() < space.halved {
-            return Some((number, hash));
+            return Some((place, hash));
         }
-        *space.counts.entry(hash).or_default() += 1;
+        let operation = u32::try_from(self.operation).unwrap_or(u32::MAX);
+        let key = space.counts.entry(hash).or_default();
+        if key.requests == 0 {
+            key.first = operation;
+        }
+        key.operations += u32::from(key.requests == 0 || key.last != operation);
+        key.requests = key.requests.saturating_add(1);
+        key.last = operation;
         if space.counts.len() > COUNTED {
             space.halved += 1;
             let halved = space.halved;
             space.counts.retain(|hash, _| hash.trailing_zeros() >= halved);
         }
-        Some((number, hash))
+        Some((place, hash))
     }
 }
 
@@ -161,10 +275,44 @@ mod tests {
                 ("user:%{n}:cart".into(), 500, 500),
                 ("key1:%{n}".into(), 1, 1),
                 ("p:%{n:6}".into(), 10, 100),
-                ("session:%{n}".into(), 1, 1),
+                ("session:%{n:32}".into(), 1, 1),
                 ("key4:%{n}".into(), 1, 1)
             ]
         );
+    }
+
+    #[test]
+    fn keys_that_come_and_go_are_told_from_those_that_stay() {
+        let (mut coming, mut staying) = (KeySpaces::default(), KeySpaces::default());
+        let all = 40_000;
+        for operation in 0..all {
+            (coming.operation, staying.operation) = (operation, operation);
+            // Ten sessions at a time, each for 400 operations, of which it has a tenth.
+            let draw = dyno_types::rng::mix_bits(operation + 1);
+            let (place, key) = (draw % 10, (draw >> 8) % 1_000);
+            let session = (operation + place * 40) / 400 * 10 + place;
+            coming.note(format!("session:{session}").as_bytes());
+            coming.note(format!("session:{session}").as_bytes());
+            staying.note(format!("session:{key}").as_bytes());
+        }
+        let Some((Popularity::Active(found), _)) = coming.all[0].fit_active(all) else {
+            panic!("they come and go")
+        };
+        assert!((9..=11).contains(&found.at_a_time) && (370..=430).contains(&found.operations), "{found:?}");
+        assert_eq!(staying.all[0].fit_active(all), None);
+    }
+
+    #[test]
+    fn keys_are_as_long_as_they_were() {
+        let mut spaces = KeySpaces::default();
+        for n in 0..100u64 {
+            spaces.note(format!("views:{}", 2_026_113_000 + n).as_bytes());
+            spaces.note(format!("product:{}", 1_000 + n * n * 37 % 8_000).as_bytes());
+            spaces.note(format!("s{}-{}", 100 + n * 7 % 900, 100 + n).as_bytes());
+            spaces.note(format!("all:{}", n * n % 1_000_000).as_bytes());
+        }
+        let first: Vec<u64> = spaces.all.iter().map(KeySpace::first_number).collect();
+        assert_eq!(first, [2_026_113_000, 1_000, 100, 1_000]);
     }
 
     #[test]

@@ -308,10 +308,11 @@ impl TextSource for Drawing<'_> {
         {
             return self.content.key_of(space, self.request.key, out);
         }
-        let drawn = keys.spread.draw_number(self.content.mix.keys[space].count, stream);
+        let count = self.content.mix.keys[space].count;
         let number = match keys.spread {
-            NumberDistribution::Uniform => drawn,
-            _ => self.content.scatter[space].apply(drawn),
+            NumberDistribution::Uniform => keys.spread.draw_number(count, stream),
+            NumberDistribution::Active(active) => active.draw_number(self.request.key, count, stream),
+            _ => self.content.scatter[space].apply(keys.spread.draw_number(count, stream)),
         };
         self.content.key_of(space, number, out);
     }

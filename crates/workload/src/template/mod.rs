@@ -24,7 +24,7 @@ pub use content::TemplateContent;
 pub use load::TemplateLoad;
 pub use run::TemplateRun;
 pub use text::{TextContext, TextSource, constant_text};
-pub use value::{AddressableDocuments, NumberDistribution, ValueContext, ValueTemplate};
+pub use value::{ActiveNumbers, AddressableDocuments, NumberDistribution, ValueContext, ValueTemplate};
 
 #[cfg(test)]
 mod tests;

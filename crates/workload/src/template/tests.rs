@@ -167,3 +167,29 @@ fn contradictions_are_refused() {
     );
     assert_eq!(wrong(&|t| t.batch = 0), "batch");
 }
+
+#[test]
+fn active_numbers_come_and_go_and_all_have_their_turn() {
+    use dyno_types::rng::{Purpose, Stream};
+    let active = ActiveNumbers { at_a_time: 10, operations: 500 };
+    // Ten at a time for 500 each: 100 numbers take 5,000 operations.
+    let mut seen = vec![(0u64, u64::MAX, 0u64); 100];
+    let mut within = std::collections::BTreeSet::new();
+    for operation in 0..5_000u64 {
+        let number = active.draw_number(operation, 100, &mut Stream::new(3, operation, Purpose::Key));
+        let (count, first, last) = &mut seen[number as usize];
+        (*count, *first, *last) = (*count + 1, (*first).min(operation), operation);
+        // Within 50 operations one of ten changes.
+        within.insert(number);
+        if operation % 50 == 49 {
+            assert!((8..=11).contains(&within.len()), "{within:?}");
+            within.clear();
+        }
+    }
+    // Of the last ones, the first part of their time came before the begin and is that of the end.
+    for (count, first, last) in &seen[..90] {
+        assert!((20..90).contains(count) && last - first < 500, "{count} from {first} to {last}");
+    }
+    let mut stream = Stream::new(3, 7, Purpose::Key);
+    assert_eq!(ActiveNumbers { at_a_time: 10, operations: 500 }.draw_number(u64::MAX, 1, &mut stream), 0);
+}

@@ -19,6 +19,29 @@ pub enum NumberDistribution {
         /// Share of the draws that it takes.
         operations: f64,
     },
+    /// Some of the numbers at a time, all of these equally often, each for a while, in the order of the numbers: sessions that
+    /// come and go. Of keys alone.
+    Active(ActiveNumbers),
+}
+
+/// Numbers that are drawn for a while each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActiveNumbers {
+    /// How many are drawn at a time, at least 1.
+    pub at_a_time: u64,
+    /// Operations for which each is drawn, at least 1.
+    pub operations: u64,
+}
+
+impl ActiveNumbers {
+    /// A number of `0..n` for operation `operation`. Numbers change one after the other, and after the last comes the first.
+    pub fn draw_number(self, operation: u64, n: u64, stream: &mut Stream) -> u64 {
+        let (n, at_a_time) = (n.max(1), self.at_a_time.clamp(1, n.max(1)));
+        let place = stream.next_below(at_a_time);
+        let moved = (u128::from(place) * u128::from(self.operations) / u128::from(at_a_time)) as u64;
+        let before = operation.saturating_add(moved) / self.operations.max(1);
+        ((u128::from(before) * u128::from(at_a_time) + u128::from(place)) % u128::from(n)) as u64
+    }
 }
 
 impl NumberDistribution {
@@ -40,6 +63,8 @@ impl NumberDistribution {
                     false => hot + stream.next_below(n - hot),
                 }
             }
+            // Without an operation it is the first one's.
+            NumberDistribution::Active(active) => active.draw_number(0, n, stream),
         }
     }
 }
