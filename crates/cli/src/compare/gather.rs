@@ -78,6 +78,17 @@ pub fn tell_apart(sides: &mut [ComparedSide]) {
     }
 }
 
+/// Gives the groups of an experiment whose levels of a factor stand beside each other these levels as names. Those of other
+/// factors are the same on both sides of a pair, and are said once, as its cell. Returns the experiment's name.
+pub fn name_by_level(side: &mut ComparedSide, factor: &str) -> String {
+    for group in &mut side.groups {
+        if let Some((name, level)) = group.levels.iter().find(|(name, _)| name == factor) {
+            group.name = format!("{name}={level}");
+        }
+    }
+    side.label.clone()
+}
+
 /// Runs that are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {

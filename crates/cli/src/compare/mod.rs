@@ -31,9 +31,15 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     let price = args.price.as_deref().map(price::per_hour).transpose()?;
     let mut sides: Vec<ComparedSide> =
         args.sides.iter().map(|path| gather::side(path, gather::Take::Usable)).collect::<Result<_, _>>()?;
-    if args.by.is_none() {
-        gather::tell_apart(&mut sides);
-    }
+    let experiment = match (&args.by, &mut sides[..]) {
+        (Some(factor), [side]) => Some(gather::name_by_level(side, factor)),
+        // More sides than one are refused with what may be compared.
+        (Some(_), _) => None,
+        (None, sides) => {
+            gather::tell_apart(sides);
+            None
+        }
+    };
     let left_out = left_out(&sides);
     left_out.iter().for_each(|warning| terminal::warn(warning));
     for (at, path) in args.sides.iter().enumerate() {
@@ -48,7 +54,8 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     let pairs = pairs(args, &sides)?;
     let floors = noise::Floors::read();
     let beside = args.html.as_deref().or(args.out.as_deref()).and_then(Path::parent).unwrap_or(Path::new(""));
-    let all = pairings(args, price, &pairs, &floors, &|run| pages::address_of_report(run, beside));
+    let mut all = pairings(args, price, &pairs, &floors, &|run| pages::address_of_report(run, beside));
+    all.iter_mut().for_each(|pairing| pairing.experiment.clone_from(&experiment));
     if args.noise_floor {
         let kept = floors.keep(&pairs, &all)?;
         terminal::note(&format!("noise floor kept in {}", kept.display()));
@@ -113,6 +120,7 @@ fn pairings(
         let replays = replays::compare_replays(first, second);
         beyond.extend(replays.iter().flat_map(|replays| replays.warnings(&first.name, &second.name)));
         Pairing {
+            experiment: None,
             cell: cell.clone(),
             first: first.name.clone(),
             second: second.name.clone(),

@@ -131,10 +131,50 @@ fn experiments_are_compared_cell_by_cell_and_level_by_level() {
     let title = page.split("<h1>").nth(1).and_then(|rest| rest.split("</h1>").next()).expect("a title");
     assert_eq!(title, "one: users=2 against users=1", "{page}");
     assert_exit(&levels, &[0]);
-    assert!(stdout(&levels).contains("users=2  against"), "{}", stdout(&levels));
+    assert!(stdout(&levels).contains("users=2  against  users=1\n"), "{}", stdout(&levels));
     let unknown = dyno.run(&["compare", "one", "--by", "user"]);
     assert_exit(&unknown, &[2]);
     assert!(stderr(&unknown).contains("did you mean users?"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn sides_are_named_by_their_level_and_the_rest_is_said_once() {
+    let dyno = Dyno::new();
+    // The levels begin with the same word, and one has no word after it.
+    let text = "target: \"sim:?service=100us\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+                phases: {load: {when: never}, measure: {operations: 500}}\nname: nightly run\nfactors:\n  \
+                server: [{label: redis 7, seed: 1}, {label: redis 8, seed: 2}, {label: redis, seed: 3}]\n  users: [1, 2]\n";
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "x", "--quiet"]), &[0]);
+    let by = |form: &str| stdout(&dyno.run(&["compare", "x", "--by", "server", "--format", form]));
+    let heads = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.contains("  against  ")).map(str::to_owned).collect()
+    };
+    let expected: Vec<String> = ["redis 8|1", "redis 8|2", "redis|1", "redis|2"]
+        .iter()
+        .filter_map(|pair| pair.split_once('|'))
+        .map(|(second, users)| format!("server={second}  against  server=redis 7  [users={users}]"))
+        .collect();
+    assert_eq!(heads(&by("text")), expected);
+    let markdown = by("md");
+    assert!(
+        markdown.starts_with("# nightly run: levels compared\n\n## server=redis 8 against server=redis 7 ")
+    );
+    let page = by("html");
+    assert!(page.contains("<h1>nightly run: levels compared</h1>"), "{page}");
+    assert!(page.contains(" Each is against server=redis 7.<"), "{page}");
+    // Two levels are compared with the first in each cell: the cell alone would name two pairs.
+    for name in ["redis 8, users=1", "redis, users=2"] {
+        assert!(page.contains(&format!(">{name}</a>")), "{name}: {page}");
+    }
+    let found: Value = serde_json::from_str(&by("json")).unwrap();
+    let first = &found[0];
+    let names = ["experiment", "first", "second", "cell"].map(|name| first[name].as_str().unwrap());
+    assert_eq!(names, ["nightly run", "server=redis 7", "server=redis 8", "users=1"]);
+    let junit = ["compare", "x", "--by", "server", "--junit", "x.xml"];
+    assert_exit(&dyno.run(&junit), &[0]);
+    let xml = std::fs::read_to_string(dyno.path("x.xml")).unwrap();
+    assert!(xml.contains("\"nightly run: server=redis 8 against server=redis 7 [users=1]\""), "{xml}");
 }
 
 #[test]
@@ -152,7 +192,7 @@ fn the_first_level_is_the_baseline_whatever_was_run_first() {
     let found: Value = serde_json::from_str(&stdout(&found)).unwrap();
     let pairs: Vec<String> =
         found.as_array().unwrap().iter().map(|p| format!("{}, {}", p["first"], p["second"])).collect();
-    assert_eq!(pairs, ["\"x rate=1000\", \"x rate=2000\"", "\"x rate=1000\", \"x rate=4000\""]);
+    assert_eq!(pairs, ["\"rate=1000\", \"rate=2000\"", "\"rate=1000\", \"rate=4000\""]);
     let explained = dyno.run(&["explain", "x", "--all", "--json"]);
     let explained: Value = serde_json::from_str(&stdout(&explained)).unwrap();
     let dirs: Vec<&str> =

@@ -32,7 +32,12 @@ pub fn build_junit(all: &[Pairing], fails: impl Fn(Conclusion) -> bool) -> Docum
             cases.push(Case::new("figures".into(), end));
         }
         cases[0].output.extend(pairing.warnings.iter().map(|warning| format!("\nnote: {warning}")));
-        Suite { name: pairing.title(), cases, ..Suite::default() }
+        // A CI system shows a suite without what it is beside.
+        let name = match &pairing.experiment {
+            Some(experiment) => format!("{experiment}: {}", pairing.title()),
+            None => pairing.title(),
+        };
+        Suite { name, cases, ..Suite::default() }
     };
     Document { name: "dyno compare".into(), suites: all.iter().map(suite).collect() }
 }

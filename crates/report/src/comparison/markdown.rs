@@ -22,7 +22,12 @@ fn differences(out: &mut String, title: &str, rows: &[(String, String, String)])
 
 /// All of it.
 pub fn render_markdown(all: &[Pairing]) -> String {
-    let mut out = String::from("# Comparison\n");
+    // Of one pair the heading below says what is compared.
+    let title = match all.first().and_then(|one| one.experiment.as_ref()) {
+        Some(name) => format!("{}: levels compared", escape_markdown(name)),
+        None => "Comparison".to_owned(),
+    };
+    let mut out = format!("# {title}\n");
     for pairing in all {
         let _ = writeln!(
             out,

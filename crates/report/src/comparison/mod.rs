@@ -64,6 +64,9 @@ pub struct Responses {
 /// One cell of the baseline beside that of another side.
 #[derive(Debug, serde::Serialize)]
 pub struct Pairing {
+    /// Name of the experiment that both sides are levels of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<String>,
     /// Levels of factors that they have in common, if any.
     pub cell: String,
     /// Name of the baseline.
@@ -131,6 +134,17 @@ pub struct ReportLink {
     pub address: String,
 }
 
+/// Names what all pairs are of in a title: one pair, the levels of an experiment, or neither.
+pub(crate) fn title_of_all(all: &[Pairing]) -> String {
+    let experiment = all.first().and_then(|one| one.experiment.as_ref());
+    match (all, experiment) {
+        ([one], None) => one.title(),
+        ([one], Some(name)) => format!("{name}: {}", one.title()),
+        (_, Some(name)) => format!("{name}: levels compared"),
+        (_, None) => "Comparison".to_owned(),
+    }
+}
+
 impl Pairing {
     /// Describes what is compared.
     pub fn title(&self) -> String {
@@ -145,16 +159,12 @@ impl Pairing {
 
     /// The verdict in one sentence.
     pub fn verdict_sentence(&self) -> String {
-        self.verdict_between(&self.first, &self.second)
-    }
-
-    /// The same with other names of the sides.
-    pub(crate) fn verdict_between(&self, first: &str, second: &str) -> String {
+        let (first, second) = (&self.first, &self.second);
         if self.figures.is_empty() {
             return "Nothing can be compared: there is no figure that both have.".into();
         }
         if self.is_one_pair() {
-            return self.describe_one_pair(first, second);
+            return self.describe_one_pair();
         }
         let names = |which: Vec<&ComparedFigure>| {
             which.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -186,7 +196,8 @@ impl Pairing {
     }
 
     /// What one run of each says, and what it does not.
-    fn describe_one_pair(&self, first: &str, second: &str) -> String {
+    fn describe_one_pair(&self) -> String {
+        let (first, second) = (&self.first, &self.second);
         let named = self.figures.iter().take(NAMED);
         let named =
             named.map(|figure| format!("{} {}", figure.name, Change(figure.found.decision.ratio.value)));

@@ -2,7 +2,9 @@
 
 use crate::comparison::replays::ComparedReplays;
 use crate::comparison::text::{describe_conclusion, format_p, relative_interval};
-use crate::comparison::{ComparedFigure, Pairing, ReportLink, Responses, describe_columns, format_number};
+use crate::comparison::{
+    ComparedFigure, Pairing, ReportLink, Responses, describe_columns, format_number, title_of_all,
+};
 use crate::html::charts::{PageData, latency_distribution};
 use crate::html::document::{
     percentile_figure, render_bar, render_chip, render_section, render_standalone_page,
@@ -32,22 +34,13 @@ fn class(conclusion: Conclusion) -> (&'static str, &'static str) {
 pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     let mut data = PageData::default();
     let foot = describe_columns(all);
-    let (pairs, within) = short(all);
-    let all = pairs.as_slice();
-    let title = match (all, &within) {
-        ([one], None) => one.title(),
-        ([one], Some(name)) => format!("{name}: {}", one.title()),
-        (_, Some(name)) => format!("{name}: levels compared"),
-        (_, None) => "Comparison".to_owned(),
-    };
+    let title = title_of_all(all);
     let many = all.len() > 1;
-    let main =
-        |one: &NamedPairing<'_>| one.of.figures.first().map(|figure| class(figure.found.decision.conclusion));
+    let main = |one: &Pairing| one.figures.first().map(|figure| class(figure.found.decision.conclusion));
     let chip = if let [one] = all { main(one) } else { None };
     let chip = chip.map_or(html! {}, |(class, word)| render_chip(class, word));
-    let named = all.iter().enumerate().filter(|_| many);
-    let links: Vec<(String, String)> =
-        named.map(|(number, one)| (format!("p{number}"), one.title())).collect();
+    let named = names_of_pairs(&all.iter().collect::<Vec<_>>()).into_iter().enumerate().filter(|_| many);
+    let links: Vec<(String, String)> = named.map(|(number, name)| (format!("p{number}"), name)).collect();
     let sections: Vec<Markup> = all
         .iter()
         .enumerate()
@@ -78,47 +71,19 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     render_standalone_page(&title, &body, &data)
 }
 
-/// A pair with the names that its page gives the sides.
-struct NamedPairing<'a> {
-    of: &'a Pairing,
-    first: String,
-    second: String,
-}
-
-impl NamedPairing<'_> {
-    fn title(&self) -> String {
-        let cell = if self.of.cell.is_empty() { String::new() } else { format!(" [{}]", self.of.cell) };
-        format!("{} against {}{cell}", self.second, self.first)
-    }
-}
-
-/// Pairs without the name of an experiment that is on both sides of all of them, and that name.
-fn short(all: &[Pairing]) -> (Vec<NamedPairing<'_>>, Option<String>) {
-    let sides = || all.iter().flat_map(|one| [&one.first, &one.second]);
-    let shared = sides().next().and_then(|side| side.split_once(' ')).map(|(name, _)| name.to_owned());
-    let shared = shared.filter(|name| {
-        sides().all(|side| side.split_once(' ').is_some_and(|(first, _)| first == name.as_str()))
-    });
-    let rest = |side: &String| match (&shared, side.split_once(' ')) {
-        (Some(_), Some((_, rest))) => rest.to_owned(),
-        _ => side.clone(),
-    };
-    let pairs = all.iter().map(|of| NamedPairing { of, first: rest(&of.first), second: rest(&of.second) });
-    (pairs.collect(), shared)
-}
-
 /// The name of a figure with its unit.
 fn name_of(figure: &ComparedFigure) -> Markup {
     html! { (figure.name) " " small.dim { (figure.shown_unit()) } }
 }
 
 /// Conclusion and figures of a pair's main figure, a row for each pair.
-fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
+fn verdicts(all: &[Pairing]) -> Markup {
     let many = all.len() > 1;
-    let row = |(at, one): (usize, &NamedPairing<'_>)| -> Vec<Markup> {
+    let names = names_of_pairs(&all.iter().collect::<Vec<_>>());
+    let row = |(at, one): (usize, &Pairing)| -> Vec<Markup> {
         // Of one pair the title of the page says it.
-        let link = many.then(|| html! { a href={ "#p" (at) } { (one.title()) } });
-        let Some(figure) = one.of.figures.first() else {
+        let link = many.then(|| html! { a href={ "#p" (at) } { (names[at]) } });
+        let Some(figure) = one.figures.first() else {
             let nothing =
                 std::iter::once(render_chip("suspect", "NOTHING")).chain(std::iter::repeat_n(html! {}, 5));
             return link.into_iter().chain(nothing).collect();
@@ -141,22 +106,22 @@ fn verdicts(all: &[NamedPairing<'_>]) -> Markup {
         @if all.is_empty() {
             p.note { "Nothing stands beside each other: there is nothing to compare." }
         } @else {
-            (render_table("Verdict", &heads, all.iter().enumerate().map(row), 2 + usize::from(many)))
+            div.pairs[many] { (render_table("Verdict", &heads, all.iter().enumerate().map(row), 2 + usize::from(many))) }
         }
     }
 }
 
 /// The answer in a sentence or two.
-fn answer(all: &[NamedPairing<'_>]) -> Markup {
+fn answer(all: &[Pairing]) -> Markup {
     html! {
         @match all {
             [] => {}
             [one] => p.answer {
                 strong {
-                    @if let Some(figure) = one.of.figures.first().filter(|_| !one.of.is_one_pair()) {
+                    @if let Some(figure) = one.figures.first().filter(|_| !one.is_one_pair()) {
                         (figure.name) " " (describe_conclusion(figure)) ". "
                     }
-                    (one.of.verdict_between(&one.first, &one.second))
+                    (one.verdict_sentence())
                 }
             },
             // More than a few would be a wall of words: each has its own in its section.
@@ -166,8 +131,8 @@ fn answer(all: &[NamedPairing<'_>]) -> Markup {
 }
 
 /// How many pairs are better, worse, the same or unclear in their first figure, in a sentence.
-fn count_conclusions(all: &[NamedPairing<'_>]) -> String {
-    let conclusions = || all.iter().filter_map(|one| Some(one.of.figures.first()?.found.decision.conclusion));
+fn count_conclusions(all: &[Pairing]) -> String {
+    let conclusions = || all.iter().filter_map(|one| Some(one.figures.first()?.found.decision.conclusion));
     let count = |holds: &dyn Fn(Conclusion) -> bool| conclusions().filter(|one| holds(*one)).count();
     let counts = [
         (count(&|one| one == Conclusion::Worse), "worse"),
@@ -177,13 +142,20 @@ fn count_conclusions(all: &[NamedPairing<'_>]) -> String {
     ];
     let words: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let name = all.iter().find_map(|one| one.of.figures.first()).map_or("figures", |figure| &figure.name);
-    format!("Of {} by {name}: {}.", counted(all.len(), "pair"), words.join(", "))
+    let name = all.iter().find_map(|one| one.figures.first()).map_or("figures", |figure| &figure.name);
+    // Pairs are called by what they differ in.
+    let same = |of: fn(&Pairing) -> &String| all.iter().all(|one| of(one) == of(&all[0]));
+    let sides = match (same(|one| &one.first), same(|one| &one.second)) {
+        (true, true) => format!(" Each is {} against {}.", all[0].second, all[0].first),
+        (true, false) => format!(" Each is against {}.", all[0].first),
+        (false, _) => String::new(),
+    };
+    format!("Of {} by {name}: {}.{sides}", counted(all.len(), "pair"), words.join(", "))
 }
 
 /// What is compared, side by side: of several pairs what the first is of.
-fn about(all: &[NamedPairing<'_>]) -> Markup {
-    let rows = all.first().map_or(&[][..], |one| one.of.about.as_slice());
+fn about(all: &[Pairing]) -> Markup {
+    let rows = all.first().map_or(&[][..], |one| one.about.as_slice());
     let cells = rows.iter().map(|(what, first, second)| [what, first, second]);
     html! {
         @if !rows.is_empty() { div.long { (render_table("What is compared", &["what", "first", "second"], cells, 3)) } }
@@ -204,24 +176,23 @@ fn interval(figure: &ComparedFigure) -> String {
     relative_interval(&figure.found).unwrap_or_else(|| "one run: none".into())
 }
 
-fn pairing(pair: &NamedPairing<'_>, of: &str, data: &mut PageData) -> Markup {
-    let one = pair.of;
+fn pairing(one: &Pairing, of: &str, data: &mut PageData) -> Markup {
     let from = data.distributions.len();
     for responses in &one.responses {
-        for (side, times) in [(&pair.first, &responses.merged.0), (&pair.second, &responses.merged.1)] {
+        for (side, times) in [(&one.first, &responses.merged.0), (&one.second, &responses.merged.1)] {
             data.distributions.extend(latency_distribution(&format!("{side}: {}", responses.metric), times));
         }
     }
     html! {
-        @if !of.is_empty() { p { (one.verdict_between(&pair.first, &pair.second)) } }
+        @if !of.is_empty() { p { (one.verdict_sentence()) } }
         @for warning in &one.warnings { p.note { (warning) } }
         // Of one pair they stand on the first screen.
-        @if !of.is_empty() { (first_figures(pair)) }
-        (reports(pair))
+        @if !of.is_empty() { (first_figures(one)) }
+        (reports(one))
         (figures(one, of))
         div.grid2 {
-            @for figure in one.figures.iter().skip(FIRST) { (runs(pair, figure)) }
-            @for responses in &one.responses { (shift(pair, responses, of)) }
+            @for figure in one.figures.iter().skip(FIRST) { (runs(one, figure)) }
+            @for responses in &one.responses { (shift(one, responses, of)) }
         }
         @if one.responses.is_empty() {
             p { "Quantiles are not compared: no operation has enough successful samples on both sides." }
@@ -255,26 +226,24 @@ fn compared_replays(replays: &ComparedReplays, of: &str) -> Markup {
 }
 
 /// The main figures of a pair, drawn.
-fn first_figures(pair: &NamedPairing<'_>) -> Markup {
-    html! { div.grid2 { @for figure in pair.of.figures.iter().take(FIRST) { (runs(pair, figure)) } } }
+fn first_figures(pair: &Pairing) -> Markup {
+    html! { div.grid2 { @for figure in pair.figures.iter().take(FIRST) { (runs(pair, figure)) } } }
 }
 
 /// Pairs that are drawn beside each other.
 const DRAWN: usize = 24;
 
 /// The main figure of several pairs: how many times that of the first it is on the second side, with intervals.
-fn overview(all: &[NamedPairing<'_>]) -> Markup {
+fn overview(all: &[Pairing]) -> Markup {
     let known = all.iter().filter_map(|one| {
-        let figure = one.of.figures.first().filter(|figure| figure.found.means.0 > 0.0)?;
+        let figure = one.figures.first().filter(|figure| figure.found.means.0 > 0.0)?;
         let (found, ratio) = (&figure.found, &figure.found.decision.ratio);
         let ends = found.has_intervals().then_some((ratio.low, ratio.high));
         Some((one, figure, ratio.value, ends))
     });
     let known: Vec<_> = known.take(DRAWN).collect();
     let Some((_, figure, ..)) = known.first() else { return html! {} };
-    let name =
-        |one: &NamedPairing<'_>| if one.of.cell.is_empty() { one.title() } else { one.of.cell.clone() };
-    let words = known.iter().map(|(one, ..)| name(one)).collect();
+    let words = names_of_pairs(&known.iter().map(|(one, ..)| *one).collect::<Vec<_>>());
     let changes: Vec<RatioOf> =
         known.iter().enumerate().map(|(at, (_, _, ratio, ends))| (at as f64, *ratio, *ends)).collect();
     let title = format!("{}: the second against the first", figure.name);
@@ -285,9 +254,35 @@ fn overview(all: &[NamedPairing<'_>]) -> Markup {
     }
 }
 
+/// Names that tell pairs apart in little room: their cells; of an experiment with more levels than two the level that is
+/// compared with the first, too.
+fn names_of_pairs(all: &[&Pairing]) -> Vec<String> {
+    let has_own_cell = |one: &&Pairing| {
+        !one.cell.is_empty() && all.iter().filter(|other| other.cell == one.cell).count() == 1
+    };
+    if all.iter().all(has_own_cell) {
+        return all.iter().map(|one| one.cell.clone()).collect();
+    }
+    let name = |one: &&Pairing| match (&one.experiment, one.cell.as_str()) {
+        (None, _) => one.title(),
+        (Some(_), "") => names_of_sides(one)[1].to_owned(),
+        (Some(_), cell) => format!("{}, {cell}", names_of_sides(one)[1]),
+    };
+    all.iter().map(name).collect()
+}
+
+/// Both sides without the factor that both are levels of: an axis has little room.
+fn names_of_sides(one: &Pairing) -> [&str; 2] {
+    let sides = [one.first.as_str(), one.second.as_str()];
+    match (&one.experiment, sides.map(|side| side.split_once('='))) {
+        (Some(_), [Some((factor, first)), Some((other, second))]) if factor == other => [first, second],
+        _ => sides,
+    }
+}
+
 /// Links to the reports of both sides' runs.
-fn reports(pair: &NamedPairing<'_>) -> Markup {
-    let (first, second) = &pair.of.reports;
+fn reports(pair: &Pairing) -> Markup {
+    let (first, second) = &pair.reports;
     let side = |(name, reports): (&String, &Vec<ReportLink>)| {
         let links = reports.iter().map(|one| html! { a href=(one.address) { (one.name) } });
         (!reports.is_empty()).then(|| html! { (name) ": " (join_markup(links, ", ")) })
@@ -337,7 +332,7 @@ fn figures(one: &Pairing, of: &str) -> Markup {
 }
 
 /// The value of every run, with means and intervals.
-fn runs(one: &NamedPairing<'_>, figure: &ComparedFigure) -> Markup {
+fn runs(one: &Pairing, figure: &ComparedFigure) -> Markup {
     let sides = [&figure.each.0, &figure.each.1];
     let mut dots = Vec::new();
     let mut faint = Vec::new();
@@ -346,7 +341,7 @@ fn runs(one: &NamedPairing<'_>, figure: &ComparedFigure) -> Markup {
         dots.push((at as f64, mean, mean_interval(side).map(|found| (found.half_width, found.half_width))));
         faint.extend(side.iter().map(|value| (at as f64 + 0.12, *value)));
     }
-    let words = vec![one.first.clone(), one.second.clone()];
+    let words = names_of_sides(one).map(str::to_owned).to_vec();
     category_plot(
         format!("{}, {}", figure.name, figure.shown_unit()),
         if figure.found.is_one_pair() { "one run of each".into() } else { "mean, and every run".into() },
@@ -416,7 +411,7 @@ fn plot_ratios(title: String, across: String, axis: Across, all: &[RatioOf], joi
 }
 
 /// The shift function of an operation.
-fn shift(one: &NamedPairing<'_>, responses: &Responses, of: &str) -> Markup {
+fn shift(one: &Pairing, responses: &Responses, of: &str) -> Markup {
     let title = format!(
         "{} response time, quantile by quantile: {} against {}",
         responses.metric, one.second, one.first

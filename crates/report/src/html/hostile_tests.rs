@@ -38,6 +38,7 @@ fn pairing(runs: usize) -> Pairing {
     let nothing = (Vec::new(), Vec::new());
     let rows = vec![(HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned())];
     Pairing {
+        experiment: None,
         cell: HOSTILE.into(),
         first: HOSTILE.into(),
         second: format!("two {HOSTILE}"),

@@ -286,6 +286,7 @@ fn figure(name: &str, conclusion: Conclusion) -> ComparedFigure {
 #[test]
 fn a_comparison_fails_where_the_command_does() {
     let pairing = |figures| Pairing {
+        experiment: None,
         cell: String::new(),
         first: "a".into(),
         second: "b".into(),
