@@ -27,13 +27,23 @@ pub(super) fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 pub(super) fn round_label(text: &str) -> String {
     let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
     let number = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
+        true => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => in_millions(number).unwrap_or_else(|| number.to_owned()),
     };
-    match (number, unit) {
-        ("0", _) | (_, "") => number.to_owned(),
+    match (number.as_str(), unit) {
+        ("0", _) | (_, "") => number,
         _ => format!("{number} {unit}"),
     }
+}
+
+/// A round number of millions as `dyno` takes it: more digits do not fit beside an axis. `None` for any other number.
+fn in_millions(number: &str) -> Option<String> {
+    let value: u64 = number.replace(',', "").parse().ok()?;
+    let tenths = value / 100_000;
+    (tenths >= 10 && value % 100_000 == 0).then(|| match tenths % 10 {
+        0 => format!("{}M", tenths / 10),
+        rest => format!("{}.{rest}M", tenths / 10),
+    })
 }
 
 /// A place in a drawing: a tenth of a unit is less than is seen.
@@ -53,6 +63,10 @@ mod tests {
             ("1.50 s", "1.5 s"),
             ("100 µs", "100 µs"),
             ("150,000", "150,000"),
+            ("1,000,000", "1M"),
+            ("12,500,000", "12.5M"),
+            ("1,250,000", "1,250,000"),
+            ("900,000", "900,000"),
             ("+50 %", "+50 %"),
         ] {
             assert_eq!(round_label(text), shown);

@@ -496,7 +496,7 @@ fn cells(all: &Gathered<'_>) -> Markup {
     };
     let caption = "Mean over repetitions; response times from the merged histograms of all runs";
     html! {
-        (render_table(caption, &heads, all.rows.iter().map(row), words))
+        div.cells { (render_table(caption, &heads, all.rows.iter().map(row), words)) }
         p.dim { "95 % intervals (Student's t, over runs). If two overlap, this table shows no difference." }
     }
 }

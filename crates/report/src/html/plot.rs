@@ -120,7 +120,8 @@ impl Plot {
         match &self.axis {
             Across::Words(words) => {
                 let room = (WIDTH - LEFT - RIGHT) / words.len().max(1) as f64;
-                let most = ((room / 7.0) as usize).max(2);
+                // On a phone letters are wider than elsewhere.
+                let most = ((room / 8.5) as usize).max(2);
                 for (number, word) in words.iter().enumerate() {
                     let short: String = match word.chars().count() > most {
                         true => word.chars().take(most - 1).chain(std::iter::once('\u{2026}')).collect(),
