@@ -28,7 +28,8 @@ pub struct RecordedInterval {
     pub phase: String,
     /// Begin since the phase's epoch, seconds.
     pub start_s: f64,
-    /// Length, seconds; `None` where only the next one's begin says it.
+    /// Seconds of it that lie in its phase: fewer than the others have where operations or a stop ended the phase within it, and
+    /// where the warm-up did. `None` where no length is known.
     pub length_s: Option<f64>,
     /// Arrivals by outcome.
     pub ended: BTreeMap<String, u64>,
@@ -73,9 +74,28 @@ impl RunDir {
                 })?;
                 histograms.extend(found);
             }
-            each(recorded(line, &histograms));
+            let length_s = match line.length_ms {
+                0 => self.length_within_phase(&line.phase, line.start_ms()),
+                ms => Some(f64::from(ms) / 1e3),
+            };
+            each(RecordedInterval { length_s, ..recorded(line, &histograms) });
         }
         Ok(())
+    }
+
+    /// Seconds of an interval that lie in its phase. Intervals are counted from the warm-up's begin on where there is one, and
+    /// what is received behind a phase's end has an interval as well, of which nothing does.
+    fn length_within_phase(&self, phase: &str, start_ms: u64) -> Option<f64> {
+        // The warm-up's plan is that of the phase that follows it.
+        let plan = self.run.plans.get(if phase == "warmup" { "measure" } else { phase })?;
+        let phases = &self.summary.as_ref()?.phases;
+        let seconds = |name: &str| Some(phases.iter().find(|known| known.name == name)?.seconds);
+        let begin_s = if phase == "measure" { seconds("warmup").unwrap_or(0.0) } else { 0.0 };
+        let start_s = start_ms as f64 / 1e3;
+        let end_s = (start_s + plan.interval_s).min(begin_s + seconds(phase)?);
+        let length_s = (end_s - start_s.max(begin_s)).max(0.0);
+        // Sums of tenths of a second are no tenths.
+        Some((length_s * 1e9).round() / 1e9)
     }
 }
 
@@ -100,7 +120,7 @@ fn recorded(line: IntervalLine, histograms: &BTreeMap<String, Buckets>) -> Recor
     };
     RecordedInterval {
         start_s: line.start_ms() as f64 / 1e3,
-        length_s: (line.length_ms > 0).then(|| f64::from(line.length_ms) / 1e3),
+        length_s: None,
         backlog: line.backlog,
         metrics: line.outcomes.iter().map(metric).collect(),
         ended: line.ended.clone(),

@@ -204,7 +204,7 @@ fn intervals_come_one_by_one_with_their_histograms() {
             (service.sum_ns(), service.max_ns()),
             (u128::from(service.count()) * 1_000_000, 1_000_000)
         );
-        assert_eq!((interval.ended["timed_out"], interval.length_s), (1, None));
+        assert_eq!((interval.ended["timed_out"], interval.length_s), (1, Some(1.0)));
         let update = interval.metrics.iter().find(|metric| metric.name == "UPDATE").unwrap();
         assert_eq!((update.outcomes["timed_out"], update.histograms["failed.response"].count()), (1, 1));
         seen.push((interval.phase, interval.start_s, service.count(), interval.backlog));
@@ -255,6 +255,35 @@ fn intervals_of_parts_of_a_second_have_their_own_histograms() {
     .unwrap();
     assert_eq!(seen, [(0.0, 3), (1.25, 4), (2.5, 5)]);
     assert_eq!(dir.successes_by_second().unwrap(), BTreeMap::from([(0, 3), (1, 4), (2, 5)]));
+}
+
+#[test]
+fn an_interval_is_as_long_as_what_of_it_lies_in_its_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer =
+        RunWriter::create_run(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
+    let names = ["READ".to_owned(), "UPDATE".to_owned()];
+    let plan = Planned { operations: Some(9), warmup_s: 0.3, interval_s: 0.2, ..Planned::default() };
+    writer.name_metrics("measure", &names, plan, true);
+    let parts =
+        [("warmup", 0), ("warmup", 1), ("measure", 1), ("measure", 2), ("measure", 3), ("measure", 4)];
+    for (phase, part) in parts {
+        let start = Duration::from_millis(200 * part);
+        writer.write_interval(phase, start, 0.2, &second(1), IntervalFacts::default());
+    }
+    let lengths = |dir: &RunDir| {
+        let mut seen = Vec::new();
+        dir.each_interval(|interval| seen.push(interval.length_s)).unwrap();
+        seen
+    };
+    // Operations may have ended a phase whose end is not recorded.
+    assert_eq!(lengths(&RunDir::open(folder.path()).unwrap()), [None; 6]);
+    // The warm-up ends within the second interval, the last operation 0.45 s later within the fourth one. Of the fifth, with
+    // replies that came later, nothing lies in the phase.
+    let phases = [empty_phase("warmup", 0.3), empty_phase("measure", 0.45)];
+    writer.finish(&empty_summary(&phases), Status::Complete);
+    let expected = [0.2, 0.1, 0.1, 0.2, 0.15, 0.0].map(Some);
+    assert_eq!(lengths(&RunDir::open(folder.path()).unwrap()), expected);
 }
 
 /// Opens the directory after `change` has been done to it.

@@ -160,10 +160,13 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), FollowError>
         let before = Some("warmup").filter(|_| phase == "measure").and_then(|name| at("begin", name));
         before.or_else(|| at("begin", phase)).map(since)
     };
+    let now = since(jiff::Timestamp::now().as_nanosecond() as f64 / 1e6);
     let axis = |phase: &str| {
-        let step = plan(&run, phase).map_or(1.0, |plan| plan.interval_s).max(0.01);
-        let span = (at("begin", phase).map(since)?, at("end", phase).map(since));
-        Some(Axis { epoch: epoch(phase)?, step, span })
+        let plan = plan(&run, phase);
+        let step = plan.map_or(1.0, |plan| plan.interval_s).max(0.01);
+        let begin = at("begin", phase).map(since)?;
+        let end = at("end", phase).map_or_else(|| latest_end(plan, phase, begin, now), since);
+        Some(Axis { epoch: epoch(phase)?, step, span: (begin, end) })
     };
     rows(&text, metric, &axis, tail);
     let scale = if run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
@@ -201,6 +204,13 @@ fn failures(path: &Path) -> Vec<(String, u64)> {
 
 fn plan<'a>(run: &'a Run, phase: &str) -> Option<&'a Planned> {
     run.plans.get(if phase == "warmup" { "measure" } else { phase })
+}
+
+/// Time before which a phase ends that is not told to have ended. An interval that was recorded before its time is over is the
+/// last one, and a part: its phase ends by the number of its operations, or while last replies are awaited.
+fn latest_end(plan: Option<&Planned>, phase: &str, begin: f64, now: f64) -> f64 {
+    let seconds = plan.and_then(|plan| if phase == "warmup" { Some(plan.warmup_s) } else { plan.seconds });
+    seconds.map_or(now, |seconds| now.min(begin + seconds))
 }
 
 /// Seconds that a phase goes on after `elapsed` seconds of it.
@@ -241,8 +251,8 @@ struct Axis {
     epoch: f64,
     /// Length of its intervals.
     step: f64,
-    /// Begin, and end if it has ended.
-    span: (f64, Option<f64>),
+    /// Begin, and the latest end.
+    span: (f64, f64),
 }
 
 /// Rows of a chunk by time; of response times those of the operation that was given before, else of the one with the most
@@ -274,8 +284,7 @@ fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mu
         let Some(axis) = axis(&row.phase).filter(|_| row.metric == "TOTAL") else { continue };
         // The first and the last interval of a phase may be short; of a very short one nothing can be said.
         let begin = axis.epoch + row.start_s;
-        let (from, to) =
-            (begin.max(axis.span.0), (begin + axis.step).min(axis.span.1.unwrap_or(f64::INFINITY)));
+        let (from, to) = (begin.max(axis.span.0), (begin + axis.step).min(axis.span.1));
         let length = to - from;
         if length < axis.step / 4.0 {
             continue;
@@ -307,6 +316,24 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_that_is_recorded_before_its_time_is_a_part_of_one() {
+        let plan = |seconds| Planned { seconds, warmup_s: 0.5, interval_s: 1.0, ..Planned::default() };
+        let (by_clock, by_count) = (plan(Some(2.5)), plan(None));
+        // 0.4 s of the third second are over: 400 operations are 1,000/s.
+        let now = latest_end(Some(&by_count), "measure", 10.0, 12.4);
+        let mut tail = Tail::default();
+        let text = "2,measure,TOTAL,400,0,0,,,,,,,,,,,0,\n";
+        rows(text, "READ", &|_| Some(Axis { epoch: 10.0, step: 1.0, span: (10.0, now) }), &mut tail);
+        let (middle, rate) = (tail.rows[0].0, tail.rows[0].2);
+        assert!((middle - 12.2).abs() < 1e-9 && (rate - 1_000.0).abs() < 1e-6, "{middle} {rate}");
+        // Replies are awaited behind the end by the clock.
+        assert_eq!(latest_end(Some(&by_clock), "measure", 10.0, 17.0), 12.5);
+        assert_eq!(latest_end(Some(&by_clock), "measure", 10.0, 11.0), 11.0);
+        assert_eq!(latest_end(Some(&by_clock), "warmup", 10.0, 17.0), 10.5);
+        assert_eq!(latest_end(None, "measure", 10.0, 17.0), 17.0);
+    }
+
+    #[test]
     fn a_tail_goes_on_where_it_was_left_and_takes_whole_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("series.csv");
@@ -318,23 +345,22 @@ mod tests {
         std::fs::write(&path, format!("{}{}2,meas", series::HEADER, line(1, 10))).unwrap();
         let (text, next) = chunk(&path, 0).unwrap();
         let mut tail = Tail::default();
-        let axis = |epoch: f64, step: f64, end: Option<f64>| {
-            move |_: &str| Some(Axis { epoch, step, span: (epoch, end) })
-        };
-        rows(&text, "", &axis(100.0, 0.5, None), &mut tail);
+        let axis =
+            |epoch: f64, step: f64, end: f64| move |_: &str| Some(Axis { epoch, step, span: (epoch, end) });
+        rows(&text, "", &axis(100.0, 0.5, f64::INFINITY), &mut tail);
         assert_eq!(tail.rows, [(101.25, 0.5, 20.0, 4.0, Some(5.0), Some(9.0))]);
         assert_eq!(tail.metric, "READ");
         std::fs::write(&path, format!("{}{}{}", series::HEADER, line(1, 10), line(2, 20))).unwrap();
         let (text, end) = chunk(&path, next).unwrap();
         let mut tail = Tail::default();
-        rows(&text, "READ", &axis(0.0, 1.0, Some(2.5)), &mut tail);
+        rows(&text, "READ", &axis(0.0, 1.0, 2.5), &mut tail);
         assert_eq!(
             tail.rows,
             [(2.25, 1.0, 40.0, 4.0, Some(5.0), Some(9.0))],
             "a phase that ended in the middle of a second"
         );
         let mut tail = Tail::default();
-        rows(&text, "READ", &axis(0.0, 1.0, Some(2.1)), &mut tail);
+        rows(&text, "READ", &axis(0.0, 1.0, 2.1), &mut tail);
         assert_eq!(tail.rows, []);
         assert_eq!(chunk(&path, end).unwrap(), (String::new(), end));
         assert_eq!(chunk(&path, end + 1_000).unwrap().1, end, "a shorter file begins anew");
@@ -342,7 +368,7 @@ mod tests {
         let loaded = "1,load,INSERT,90,0,0,,,,,,1.0,2.0,,,,,\n1,load,TOTAL,90,1,1,,,,,,,,,,,0,\n";
         let followed = |text: &str, before: &str| {
             let mut tail = Tail::default();
-            rows(text, before, &axis(0.0, 1.0, None), &mut tail);
+            rows(text, before, &axis(0.0, 1.0, f64::INFINITY), &mut tail);
             (tail.metric, tail.rows.last().and_then(|row| row.4))
         };
         assert_eq!(followed(loaded, ""), ("INSERT".into(), Some(1.0)));
