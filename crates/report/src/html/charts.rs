@@ -86,8 +86,7 @@ pub struct PageData {
 impl Chart {
     /// A chart with nothing to choose; `None` where no series has a value.
     pub fn without_choices(id: &str, title: &str, unit: &str, series: Vec<PackedSeries>) -> Option<Self> {
-        let series: Vec<PackedSeries> =
-            series.into_iter().filter(|one| one.v.iter().any(Option::is_some)).collect();
+        let series: Vec<PackedSeries> = series.into_iter().filter(PackedSeries::has_value).collect();
         let choices = vec![ChartChoice { n: String::new(), s: series }];
         (!choices[0].s.is_empty()).then(|| Chart {
             id: id.into(),
@@ -246,7 +245,15 @@ fn latencies(rows: &RowsByMetric<'_>, names: &[String], id: &str, title: &str) -
             .collect(),
     };
     let measured = |name: &&String| rows.of_metric(name).iter().any(|row| row.response_us[0].is_some());
-    let choices = names.iter().filter(measured).map(choice).collect();
+    let mut choices: Vec<ChartChoice> = names.iter().filter(measured).map(choice).collect();
+    // A percentile that no interval of any operation supports is no line; lines look the same for each operation.
+    let lines = choices.first().map_or(0, |choice| choice.s.len());
+    let drawn: Vec<bool> =
+        (0..lines).map(|at| choices.iter().any(|choice| choice.s[at].has_value())).collect();
+    for choice in &mut choices {
+        let mut drawn = drawn.iter();
+        choice.s.retain(|_| drawn.next().is_some_and(|drawn| *drawn));
+    }
     Chart { id: id.into(), title: title.into(), unit: "us".into(), log: true, choices }
 }
 
@@ -282,7 +289,7 @@ fn shares(rows: &RowsByMetric<'_>, known: &[String], recorded: Option<&ServerSha
         title: "p99 of the response time, server's and client's share".into(),
         unit: "us".into(),
         log: false,
-        choices: known.iter().map(choice).collect(),
+        choices: known.iter().map(choice).filter(|choice| choice.s[0].has_value()).collect(),
     }
 }
 
@@ -403,6 +410,43 @@ mod tests {
         // Of an open loop the server's share was recorded; that of the second interval was not.
         let open = of(Some(&[("measure.READ".to_owned(), vec![(0, 350.0)])].into()));
         assert_eq!(open[1..], [[Some(350.0), None], [Some(50.0), None]]);
+    }
+
+    #[test]
+    fn a_percentile_that_no_interval_supports_is_not_named() {
+        let axis = Timeline {
+            spans: vec![Span { name: "measure".into(), from: 0.0, to: 2.0, epoch: 0.0 }],
+            ..Timeline::default()
+        };
+        // Enough reads for p99 in one of two seconds, too few updates in both.
+        let mut rows = Vec::new();
+        for (second, read) in [(0.0, Some(900.0)), (1.0, None)] {
+            for (name, p99) in [("READ", read), ("UPDATE", None)] {
+                let times = [Some(100.0), p99, None, Some(5_000.0)];
+                let measured = row("measure", second, 9);
+                rows.push(ReadRow { metric: name.into(), response_us: times, service_us: times, ..measured });
+            }
+            rows.push(row("measure", second, 18));
+        }
+        let names = ["READ", "UPDATE"].map(str::to_owned);
+        let charts = of_load(&rows, &axis, &names, None, &[]);
+        let lines = |id: &str| -> Vec<(&str, Vec<&str>)> {
+            let chart = charts.iter().find(|chart| chart.id == id).unwrap();
+            fn name(one: &PackedSeries) -> &str {
+                &one.n
+            }
+            chart
+                .choices
+                .iter()
+                .map(|choice| (choice.n.as_str(), choice.s.iter().map(name).collect()))
+                .collect()
+        };
+        let both = vec!["p50", "p99", "max"];
+        assert_eq!(lines("response"), [("READ", both.clone()), ("UPDATE", both)]);
+        assert_eq!(lines("shares"), [("READ", vec!["response", "server", "client"])]);
+        let few: Vec<ReadRow> = rows.into_iter().filter(|row| row.metric != "READ").collect();
+        let charts = of_load(&few, &axis, &names, None, &[]);
+        assert!(charts.iter().all(|chart| chart.id != "shares"), "nothing of it can be drawn");
     }
 
     #[test]

@@ -16,6 +16,13 @@ pub struct PackedSeries {
     pub v: Vec<Option<f64>>,
 }
 
+impl PackedSeries {
+    /// Returns whether anything of it can be drawn.
+    pub fn has_value(&self) -> bool {
+        self.v.iter().any(Option::is_some)
+    }
+}
+
 /// Most points of a chart's series.
 pub const MOST: usize = 2_000;
 

@@ -385,7 +385,7 @@ fn over_time(made: &PageParts<'_>) -> Markup {
             p.dim {
                 "Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a chart to \
                  zoom; a chart with the focus takes arrow keys, +, - and 0. Long runs: each pixel shows minimum and \
-                 maximum."
+                 maximum. p99 is drawn for intervals with 1,000 operations or more, p99.9 for those with 10,000."
             }
         }
         @for (number, chart) in made.data.charts[..made.load].iter().enumerate().skip(FIRST) {
