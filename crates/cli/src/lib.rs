@@ -74,7 +74,7 @@ pub fn main() -> ExitCode {
             // Help and version are answers, not errors; a reader that closed the pipe has seen enough.
             let whole = command();
             let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
-            let lost = terminal::answer(&error, help::mistakes::explain_mistake(&error, &names))
+            let lost = terminal::answer(&error, help::mistakes::explain_mistake(&error, &names, &words))
                 .is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
             return match (error.use_stderr(), lost) {
                 (true, _) => Exit::Usage.into(),

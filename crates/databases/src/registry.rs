@@ -125,6 +125,13 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
             format!("dyno has no driver for {scheme} yet: docs/not-yet.md says what to use until then");
         return Refused::new(RefusalCode::UnknownName, "target", message);
     }
+    if ["http", "https"].contains(&scheme) {
+        let message = format!(
+            "{:?} is an HTTP server: dyno loads databases in their own protocols, such as redis://HOST:PORT",
+            mask_value("target", uri)
+        );
+        return Refused::new(RefusalCode::UnknownName, "target", message);
+    }
     let near = schemes().map(|one| one.name).find(|s| {
         s.len().abs_diff(scheme.len()) <= 2
             && s.chars().zip(scheme.chars()).filter(|(a, b)| a == b).count() + 2 >= s.len()

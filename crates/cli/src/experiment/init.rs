@@ -29,6 +29,11 @@ const TEXTS: [&str; EXAMPLES.len()] = [
 pub fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let example = args.example.as_deref();
     let text = match (&args.preset, example) {
+        (Some(name), _) if name.ends_with(".yaml") || name.ends_with(".yml") => {
+            return Err(Failure::usage(format!(
+                "{name:?} is a file, no preset: `dyno init --out {name}` writes an experiment into it"
+            )));
+        }
         (Some(name), _) => preset_named(name)?.text(None).map_err(Failure::usage)?,
         (None, None) => INIT.to_owned(),
         (None, Some(name)) => {

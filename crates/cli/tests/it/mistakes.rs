@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 142] = [
+const MISTAKES: [&str; 166] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -148,6 +148,31 @@ const MISTAKES: [&str; 142] = [
     "wsf nosuch",
     "bexhoma nosuch",
     "help nosuch",
+    // What users of other load generators type.
+    "run null: --vus 10",
+    "run null: --rps 100",
+    "run null: --iterations 100",
+    "run null: --stages 10s:5",
+    "run script.js",
+    "run null: --summary-export x.json",
+    "run null: -P 16",
+    "run null: --test-time 30",
+    "run null: --data-size 100",
+    "run null: --key-maximum 100",
+    "run null: -threads 4",
+    "run null: --operationcount 1000",
+    "run null: --tls",
+    "run redis://127.0.0.1:1 --password x",
+    "run redis://127.0.0.1:1 -a secret",
+    "run null: --uri redis://h",
+    "run null: -w set,get",
+    "run null: --rate 1,000",
+    "run null: --users 10,20",
+    "run null: --verbose=2",
+    "redis://:secret@127.0.0.1",
+    "load redis",
+    "bench",
+    "version",
 ];
 
 /// `DYNO_BLESS=1` writes the file anew.
@@ -167,6 +192,7 @@ fn mistakes_are_answered_in_words() {
     for (name, text) in [
         ("broken.yaml", "a: [\n"),
         ("empty.yaml", ""),
+        ("script.js", "import http from 'k6/http'\n"),
         ("empty.csv", "time,rate\n"),
         ("unordered.csv", "0,5\n9,4\n8,5\n"),
         ("zero.csv", "time;rate\n0;0\n60;0\n"),
