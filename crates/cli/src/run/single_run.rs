@@ -24,6 +24,7 @@ use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, RunSession};
 use dyno_session::watch::WatchPlan;
 use dyno_session::work::with_jobs_beside;
+use dyno_types::shell::quoted;
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,6 +47,9 @@ pub(super) fn carry_out(
     check_new(result.out.as_ref().filter(|_| !result.no_out))?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
+    // What a temporary server holds ends with it, and what commands have loaded cannot be told again.
+    let persists = matches!(&target, RequestedTarget::Target(_, uri) if uri.contains("://"))
+        && resolved.run.experiment.workload.commands.is_none();
     let provided = target.provide(&control)?;
     let content = resolved.work.content();
     let opened = conductor::open(
@@ -70,7 +74,7 @@ pub(super) fn carry_out(
         busy: resolved.busy_cores(),
     };
     let name = plan.target.clone();
-    let mut live = None;
+    let (mut live, mut loaded) = (None, 0);
     let apply = |conductor: &mut Conductor<'_>| {
         let mut metrics = metrics(outlets, &name, conductor)?;
         if let Some(writer) = conductor.session.run_writer().filter(|_| result.web || result.open) {
@@ -78,6 +82,8 @@ pub(super) fn carry_out(
         }
         let session = &mut conductor.session;
         let ended = phases(result, &mut resolved, opened.as_ref(), &control, session, metrics.as_mut());
+        loaded = ended.as_ref().map_or(0, |(_, loaded)| *loaded);
+        let ended = ended.map(|(ended, _)| ended);
         if let Some(metrics) = &mut metrics {
             metrics.finish();
         }
@@ -85,11 +91,27 @@ pub(super) fn carry_out(
         Ok(AppliedPhases { ended: ended?, pacing: resolved.measure_job()?.pacing, rest: metrics })
     };
     let executed = conductor::execute(plan, &opened, control.clone(), apply, |summary, _| exit_of(summary))?;
+    let directory = executed.directory.clone();
     let ended = conclude(result, executed, place);
+    if let Some(directory) = directory.filter(|_| persists && loaded > 0 && !result.quiet && !result.json) {
+        terminal::note(&tell_how_to_clean(&name, &directory));
+    }
     if let Some(live) = live {
         live.hand_over_report();
     }
     ended
+}
+
+/// Says that records stay where they were loaded, and which command removes them.
+fn tell_how_to_clean(target: &str, directory: &Path) -> String {
+    let folder = directory.parent().filter(|folder| **folder != *Path::new("dyno-runs"));
+    let place = match folder {
+        None => Vec::new(),
+        Some(folder) if folder.as_os_str().is_empty() => vec![".".to_owned()],
+        Some(folder) => vec![folder.display().to_string()],
+    };
+    let words = ["dyno", "clean", target].map(str::to_owned).into_iter().chain(place).collect::<Vec<_>>();
+    format!("what was loaded stays there: `{}` shows it, and removes it with --yes", quoted(&words))
 }
 
 /// The run directory, if one is wanted.
@@ -116,13 +138,14 @@ fn phases(
     control: &Arc<Control>,
     session: &mut RunSession<'_>,
     metrics: Option<&mut MetricsOutlets>,
-) -> Result<EndedPhase, Failure> {
+) -> Result<(EndedPhase, u64), Failure> {
     let live = Live::new(result.quiet || result.json && !terminal::live());
     let mut live = live.with_thresholds(&resolved.conditions);
     let mut live = ObserverPair(&mut live, metrics);
     resolved.prepare(opened, control)?;
     let load = resolved.load_job(opened)?;
     let records = resolved.work.load_operations();
+    let mut stay = 0;
     tracing::info!(load = load.is_some(), records, "record check done (field load says the rest)");
     if let Some(job) = load.filter(|_| !signals::interrupted()) {
         if let (2.., Some(why)) = (job.batch, opened.why_no_batches()) {
@@ -130,8 +153,9 @@ fn phases(
         }
         let loaded = session.run(&PhasePlan { name: "load", job }, &mut live)?;
         if signals::interrupted() {
-            return Ok(loaded);
+            return Ok((loaded, 0));
         }
+        stay = loaded.totals.count_ok();
         let missing = records.saturating_sub(loaded.totals.count_ok());
         if missing > 0 {
             let first =
@@ -144,7 +168,7 @@ fn phases(
         return Err(Failure::Interrupted);
     }
     let jobs = with_jobs_beside(resolved.measure_job()?, resolved.work.beside()?, None);
-    Ok(session.run_workers("measure", &jobs, &mut live)?)
+    Ok((session.run_workers("measure", &jobs, &mut live)?, stay))
 }
 
 /// Writes and prints what came out of it.

@@ -29,7 +29,11 @@ fn records_of_runs_go_and_others_stay() {
         "--out",
         "dyno-runs/one",
     ];
-    dyno.assert_ran(&dyno.run(&run));
+    let loaded = dyno.run(&run);
+    dyno.assert_ran(&loaded);
+    // A run says what stays on a server, and names the command that removes it.
+    let how = format!("what was loaded stays there: `dyno clean {uri}` shows it, and removes it with --yes");
+    assert!(stderr(&loaded).contains(&how), "{}", stderr(&loaded));
     let records: u64 = server.cli(&["DBSIZE"]).parse().unwrap();
     assert!(records > 1_020, "{records}");
     let named = dyno.run(&["clean", &uri]);
