@@ -37,6 +37,14 @@ fn sweep(service: &str) -> String {
     )
 }
 
+/// An experiment whose names have no blank where a line could end.
+const LONG: &str = "name: storage-engines-with-and-without-compression-and-an-append-only-file\n\
+    target: \"sim:?service=100us&distribution=exponential\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
+    phases: {measure: {operations: 5000}}\nfactors:\n  \
+    configuration:\n    - {label: io-threads-1-appendonly-yes-everysec-maxmemory-policy-allkeys-lru, seed: 1}\n    \
+    - {label: \"mongodb+srv://a-long-name.of-a-region-1.cloud.example.com:27017/base?readPreference=secondary\", seed: 2}\n    \
+    - {label: underscores_which_are_no_place_where_a_line_of_text_may_end_in_a_browser, seed: 3}\nrepetitions: 2\n";
+
 #[test]
 #[ignore = "needs a browser: make test-all"]
 fn reports_work_in_a_browser() {
@@ -53,6 +61,9 @@ fn reports_work_in_a_browser() {
     }
     std::fs::write(dyno.path("y.yaml"), ENGINES).expect("a file");
     run(&dyno, &["run", "y.yaml", "--out", "engines", "-q"]);
+    std::fs::write(dyno.path("z.yaml"), LONG).expect("a file");
+    run(&dyno, &["run", "z.yaml", "--out", "long", "-q"]);
+    run(&dyno, &["compare", "long", "--by", "configuration", "--html", "long.html"]);
     run(&dyno, &["compare", "sweep", "slower", "--html", "cells.html"]);
     run(&dyno, &["compare", "sweep", "--by", "users", "--html", "levels.html"]);
     run(&dyno, &["compare", "run", "engines/runs", "--html", "one.html"]);
@@ -64,6 +75,8 @@ fn reports_work_in_a_browser() {
         ("engines/report.html", 2),
         ("cells.html", 8),
         ("levels.html", 6),
+        ("long/report.html", 1),
+        ("long.html", 1),
     ] {
         let address = format!("file://{}", dyno.path(page).display());
         for (width, dark) in [(390, false), (1280, false), (390, true), (1280, true)] {
