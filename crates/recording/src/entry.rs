@@ -5,6 +5,9 @@ use dyno_types::command::ReplyKind;
 /// Longest value that is kept as it is by default, bytes.
 pub const VALUE_LIMIT: usize = 64 << 10;
 
+/// The field of a command of MongoDB that names the command whose reply has opened the cursor of this one.
+pub const OPENED_BY: &str = "_openedBy";
+
 /// A value that was too long to be kept: what is needed to make one like it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongValue {

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use std::collections::HashMap;
 
 /// Longest word that is permuted, bytes: a longer one becomes random bytes of the same compressibility.
-const PERMUTED: usize = 128;
+pub(super) const PERMUTED: usize = 128;
 
 /// Rounds of the network.
 const ROUNDS: u8 = 8;
@@ -23,6 +23,13 @@ const PRINTABLE: std::ops::RangeInclusive<u8> = 0x20..=0x7e;
 
 /// Printable characters that are no braces.
 const SYMBOLS: u16 = 93;
+
+/// A symbol of a word, which is less than its radix: each place may have a radix of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub symbol: u32,
+    pub radix: u32,
+}
 
 /// Permutes words by a key.
 pub(super) struct KeyedPermutation {
@@ -234,6 +241,27 @@ impl KeyedPermutation {
                 let bytes = mac.finalize().into_bytes();
                 for (symbol, two) in chunk.iter_mut().zip(bytes.as_chunks::<2>().0) {
                     *symbol = (*symbol + u16::from_le_bytes(*two) % radix) % radix;
+                }
+            }
+        }
+    }
+
+    /// The same network over places with radices of their own, which stay where they are.
+    pub(super) fn permute_places(&self, part: u8, places: &mut [Place]) {
+        let length = places.len() as u64;
+        let (left, right) = places.split_at_mut(places.len() / 2);
+        for round in 0..ROUNDS {
+            let (from, to): (&[Place], &mut [Place]) =
+                if round % 2 == 0 { (&*left, &mut *right) } else { (&*right, &mut *left) };
+            for (block, chunk) in (0u64..).zip(to.chunks_mut(8)) {
+                let mut mac = self.mac.clone();
+                mac.update(&[b'p', part, round]);
+                mac.update(&length.to_le_bytes());
+                mac.update(&block.to_le_bytes());
+                from.iter().for_each(|place| mac.update(&place.symbol.to_le_bytes()));
+                let bytes = mac.finalize().into_bytes();
+                for (place, four) in chunk.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    place.symbol = (place.symbol + u32::from_le_bytes(*four) % place.radix) % place.radix;
                 }
             }
         }

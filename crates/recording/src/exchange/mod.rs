@@ -21,7 +21,6 @@ pub use after_gap::{IDLE_NS, REST_NS};
 pub use any_exchange::{Exchange, ExchangeSettings, PairedProtocol};
 pub(crate) use cursor_links::{CursorLinks, CursorOpener};
 pub(crate) use inline_command::read_inline;
-pub use mongodb_commands::OPENED_BY;
 pub(crate) use mongodb_commands::{CommandRole, put_opener};
 
 use crate::entry::{Entry, RecordedReply};

@@ -2,12 +2,9 @@
 
 use super::Unreadable;
 use super::cursor_links::{CursorLinks, CursorOpener};
-use crate::entry::Arguments;
+use crate::entry::{Arguments, OPENED_BY};
 use dyno_db_mongodb::protocol::message::{DocumentSequence, MessageParts, QueryParts};
 use dyno_types::bson::{self, kind};
-
-/// The field that names the command whose reply has opened the cursor of this one.
-pub const OPENED_BY: &str = "_openedBy";
 
 /// Commands that ask a server what it is: they belong to drivers, not to applications.
 const SERVER_CHECKS: [&str; 2] = ["hello", "isMaster"];

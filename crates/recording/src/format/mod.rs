@@ -64,9 +64,7 @@ pub enum RecordingError {
     #[error("it is a recording of {0}: expected one of redis or memcached to learn from")]
     NotLearned(&'static str),
     /// Words of such a recording cannot be replaced.
-    #[error(
-        "only traffic of Redis and memcached can be anonymised: not MongoDB's, and no snapshot, whose values carry checksums"
-    )]
+    #[error("snapshots of Redis cannot be anonymised, because their values carry checksums: record traffic")]
     NotAnonymised,
 }
 

@@ -87,9 +87,9 @@ impl<W: Write> RecordingWriter<W> {
     /// Puts other words in place of those of the commands that follow.
     ///
     /// # Errors
-    /// The recording is one of MongoDB, or a data set.
+    /// The recording is a snapshot of Redis.
     pub fn anonymise_with(mut self, anonymiser: Anonymiser) -> Result<Self, RecordingError> {
-        if !Anonymiser::knows(self.protocol) || self.is_data_set {
+        if !Anonymiser::knows(self.protocol, self.is_data_set) {
             return Err(RecordingError::NotAnonymised);
         }
         self.anonymiser = Some(anonymiser);
@@ -121,7 +121,7 @@ impl<W: Write> RecordingWriter<W> {
             None => entry,
             Some(anonymiser) => {
                 let in_transaction = self.transactions.get_mut(&entry.connection);
-                let arguments = match anonymiser.change_command(self.protocol, &entry.arguments) {
+                let arguments = match anonymiser.change_command(self.protocol, entry) {
                     Ok(arguments) => arguments,
                     Err(reason) => {
                         in_transaction.into_iter().for_each(|has_holes| *has_holes = true);
