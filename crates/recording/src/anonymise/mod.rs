@@ -7,6 +7,7 @@
 mod document_words;
 mod left_out_entries;
 mod memcached_words;
+mod mongodb_expressions;
 mod mongodb_grammar;
 mod mongodb_words;
 mod permutation;

@@ -4,8 +4,8 @@
 
 use Rule::{
     Args, Bytes, Collection, CollectionOr, Command, Condition, Data, Database, Dropped, Each, ElementFilter,
-    Expression, Fields, Filter, Format, Hint, IndexName, Locale, Matched, Named, Namespace, Path, Pipeline,
-    Plain, Pulled, Pushed, Script, TimeZone, Update, Variable, Variables, Word,
+    Expression, Fields, Filter, Hint, IndexName, Locale, Matched, Named, Namespace, Path, Pipeline, Plain,
+    Pulled, Pushed, Script, Update, Variables, Word,
 };
 
 /// A list of fields or operators and what is in them.
@@ -74,11 +74,11 @@ const EXPRESSION: Rule = Expression;
 const DIRECTIONS: Rule = Word(&["hashed"]);
 
 /// The directions of an index or a sort.
-const SORT: Rule = Named(&Args(&[("$meta", META)]));
+pub(super) const SORT: Rule = Named(&Args(&[("$meta", META)]));
 const KEYS: Rule = Named(&DIRECTIONS);
-const META: Rule = Word(&["textScore", "indexKey", "searchScore", "searchHighlights", "recordId"]);
+pub(super) const META: Rule = Word(&["textScore", "indexKey", "searchScore", "searchHighlights", "recordId"]);
 
-const TYPES: Rule = Word(&[
+pub(super) const TYPES: Rule = Word(&[
     "array",
     "binData",
     "bool",
@@ -103,7 +103,7 @@ const TYPES: Rule = Word(&[
     "undefined",
 ]);
 
-const UNITS: Rule = Word(&[
+pub(super) const UNITS: Rule = Word(&[
     "year",
     "quarter",
     "month",
@@ -692,196 +692,3 @@ const TARGET: Table = &[("db", Database), ("coll", Collection)];
 
 /// What becomes of a document that is there already.
 pub(super) const MATCHED: &[&str] = &["replace", "keepExisting", "merge", "fail"];
-
-const DATE: Rule = Args(&[("date", Expression), ("timezone", TimeZone)]);
-const TRIM: Rule = Args(&[("input", Expression), ("chars", Expression)]);
-const SOME: Rule = Args(&[("input", Expression), ("n", Expression)]);
-const SORTED: Rule = Args(&[("output", Expression), ("sortBy", SORT), ("n", Expression)]);
-const REPLACED: Rule = Args(&[("input", Expression), ("find", Expression), ("replacement", Expression)]);
-const MOVED_DATE: Rule =
-    Args(&[("startDate", Expression), ("unit", UNITS), ("amount", Expression), ("timezone", TimeZone)]);
-
-/// Operators of expressions with names of their own within.
-pub(super) const EXPRESSIONS: Table = &[
-    ("$literal", Data),
-    ("$meta", META),
-    ("$elemMatch", Pulled),
-    ("$cond", Args(&[("if", Expression), ("then", Expression), ("else", Expression)])),
-    ("$let", Fields(&[("vars", Variables), ("in", Expression)])),
-    ("$map", Fields(&[("input", Expression), ("as", Variable), ("in", Expression)])),
-    (
-        "$filter",
-        Fields(&[("input", Expression), ("as", Variable), ("cond", Expression), ("limit", Expression)]),
-    ),
-    ("$reduce", Fields(&[("input", Expression), ("initialValue", Expression), ("in", Expression)])),
-    (
-        "$switch",
-        Fields(&[
-            ("branches", Each(&Fields(&[("case", Expression), ("then", Expression)]))),
-            ("default", Expression),
-        ]),
-    ),
-    ("$zip", Fields(&[("inputs", Expression), ("useLongestLength", Plain), ("defaults", Expression)])),
-    (
-        "$dateToString",
-        Fields(&[("date", Expression), ("format", Format), ("timezone", TimeZone), ("onNull", Expression)]),
-    ),
-    (
-        "$dateFromParts",
-        Fields(&[
-            ("year", Expression),
-            ("month", Expression),
-            ("day", Expression),
-            ("isoWeekYear", Expression),
-            ("isoWeek", Expression),
-            ("isoDayOfWeek", Expression),
-            ("hour", Expression),
-            ("minute", Expression),
-            ("second", Expression),
-            ("millisecond", Expression),
-            ("milliseconds", Expression),
-            ("timezone", TimeZone),
-        ]),
-    ),
-    ("$dateToParts", Fields(&[("date", Expression), ("timezone", TimeZone), ("iso8601", Plain)])),
-    ("$dateAdd", MOVED_DATE),
-    ("$dateSubtract", MOVED_DATE),
-    (
-        "$dateDiff",
-        Fields(&[
-            ("startDate", Expression),
-            ("endDate", Expression),
-            ("unit", UNITS),
-            ("timezone", TimeZone),
-            ("startOfWeek", UNITS),
-        ]),
-    ),
-    (
-        "$dateTrunc",
-        Fields(&[
-            ("date", Expression),
-            ("unit", UNITS),
-            ("binSize", Expression),
-            ("timezone", TimeZone),
-            ("startOfWeek", UNITS),
-        ]),
-    ),
-    ("$year", DATE),
-    ("$month", DATE),
-    ("$week", DATE),
-    ("$dayOfYear", DATE),
-    ("$dayOfMonth", DATE),
-    ("$dayOfWeek", DATE),
-    ("$hour", DATE),
-    ("$minute", DATE),
-    ("$second", DATE),
-    ("$millisecond", DATE),
-    ("$isoWeek", DATE),
-    ("$isoWeekYear", DATE),
-    ("$isoDayOfWeek", DATE),
-    ("$trim", TRIM),
-    ("$ltrim", TRIM),
-    ("$rtrim", TRIM),
-    ("$replaceOne", REPLACED),
-    ("$replaceAll", REPLACED),
-    (
-        "$convert",
-        Fields(&[("input", Expression), ("to", TYPES), ("onError", Expression), ("onNull", Expression)]),
-    ),
-    ("$getField", Args(&[("field", Path), ("input", Expression)])),
-    ("$sortArray", Fields(&[("input", Expression), ("sortBy", SORT)])),
-    ("$firstN", SOME),
-    ("$lastN", SOME),
-    ("$minN", SOME),
-    ("$maxN", SOME),
-    ("$top", SORTED),
-    ("$topN", SORTED),
-    ("$bottom", SORTED),
-    ("$bottomN", SORTED),
-    ("$function", Script),
-    ("$accumulator", Script),
-    ("$regexMatch", Script),
-    ("$regexFind", Script),
-    ("$regexFindAll", Script),
-];
-
-/// Operators of expressions whose arguments are expressions.
-pub(super) const PLAIN_EXPRESSIONS: &[&str] = &[
-    "$abs",
-    "$add",
-    "$addToSet",
-    "$allElementsTrue",
-    "$and",
-    "$anyElementTrue",
-    "$arrayElemAt",
-    "$avg",
-    "$ceil",
-    "$cmp",
-    "$concat",
-    "$concatArrays",
-    "$count",
-    "$divide",
-    "$eq",
-    "$exp",
-    "$first",
-    "$floor",
-    "$gt",
-    "$gte",
-    "$ifNull",
-    "$in",
-    "$indexOfArray",
-    "$indexOfBytes",
-    "$indexOfCP",
-    "$isArray",
-    "$isNumber",
-    "$last",
-    "$ln",
-    "$log",
-    "$log10",
-    "$lt",
-    "$lte",
-    "$max",
-    "$mergeObjects",
-    "$min",
-    "$mod",
-    "$multiply",
-    "$ne",
-    "$not",
-    "$or",
-    "$pow",
-    "$push",
-    "$range",
-    "$reverseArray",
-    "$round",
-    "$setDifference",
-    "$setEquals",
-    "$setIntersection",
-    "$setIsSubset",
-    "$setUnion",
-    "$size",
-    "$slice",
-    "$split",
-    "$sqrt",
-    "$stdDevPop",
-    "$stdDevSamp",
-    "$strLenBytes",
-    "$strLenCP",
-    "$strcasecmp",
-    "$substr",
-    "$substrBytes",
-    "$substrCP",
-    "$subtract",
-    "$sum",
-    "$toBool",
-    "$toDate",
-    "$toDecimal",
-    "$toDouble",
-    "$toInt",
-    "$toLong",
-    "$toLower",
-    "$toObjectId",
-    "$toString",
-    "$toUpper",
-    "$trunc",
-    "$type",
-];

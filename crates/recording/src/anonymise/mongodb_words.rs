@@ -1,9 +1,9 @@
 //! Commands of MongoDB, with other words in place of the application's.
 
 use super::document_words::DocumentWords;
+use super::mongodb_expressions::{EXPRESSIONS, PLAIN_EXPRESSIONS};
 use super::mongodb_grammar::{
-    COMMANDS, COMMON, CONDITION, EXPRESSIONS, FILTER, MATCHED, PLAIN_EXPRESSIONS, PUSH, Rule, STAGES, Table,
-    UPDATE,
+    COMMANDS, COMMON, CONDITION, FILTER, MATCHED, PUSH, Rule, STAGES, Table, UPDATE,
 };
 use crate::entry::{Arguments, LongValue, OPENED_BY};
 use dyno_types::bson::{self, Element, kind};
