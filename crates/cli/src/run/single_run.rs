@@ -152,10 +152,10 @@ fn phases(
             terminal::note(&format!("records are loaded one by one: {why}"));
         }
         let loaded = session.run(&PhasePlan { name: "load", job }, &mut live)?;
-        if signals::interrupted() {
-            return Ok((loaded, 0));
-        }
         stay = loaded.totals.count_ok();
+        if signals::interrupted() {
+            return Ok((loaded, stay));
+        }
         let missing = records.saturating_sub(loaded.totals.count_ok());
         if missing > 0 {
             let first =
