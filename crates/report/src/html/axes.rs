@@ -40,7 +40,7 @@ pub(super) fn round_label(text: &str) -> String {
 fn in_millions(number: &str) -> Option<String> {
     let value: u64 = number.replace(',', "").parse().ok()?;
     let tenths = value / 100_000;
-    (tenths >= 10 && value % 100_000 == 0).then(|| match tenths % 10 {
+    (tenths >= 10 && value.is_multiple_of(100_000)).then(|| match tenths % 10 {
         0 => format!("{}M", tenths / 10),
         rest => format!("{}.{rest}M", tenths / 10),
     })
