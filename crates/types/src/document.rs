@@ -96,6 +96,19 @@ pub enum Action {
         /// Return the document after the change, not before it.
         returns_new: bool,
     },
+    /// A command of MongoDB's own: the document that an operand is.
+    Command {
+        /// The first field of the document.
+        name: String,
+        /// It may change data.
+        changes: bool,
+        /// Documents that it can insert, at most.
+        inserts: u32,
+        /// Documents of a batch of its cursor; `None` for as many as the server sends.
+        batch_size: Option<u32>,
+        /// The document.
+        body: Operand,
+    },
     /// Makes what the requests before it in the same transaction did permanent: see
     /// [`crate::Content::in_transaction`].
     Commit,
@@ -108,6 +121,7 @@ impl Action {
     pub fn changes_data(&self) -> bool {
         match self {
             Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } => false,
+            Action::Command { changes, .. } => *changes,
             Action::Aggregate { pipeline } => {
                 pipeline.last().is_some_and(AggregationStage::writes_collection)
             }
@@ -137,6 +151,7 @@ impl Action {
             | Action::Sum { .. }
             | Action::Distinct { .. }
             | Action::Aggregate { .. }
+            | Action::Command { .. }
             | Action::Commit
             | Action::Abort => false,
         }
@@ -158,6 +173,7 @@ impl Action {
         let mut operands = Vec::new();
         match self {
             Action::Insert { .. } | Action::Commit | Action::Abort => {}
+            Action::Command { body, .. } => operands.push(*body),
             Action::Find { filter, .. }
             | Action::Sum { filter, .. }
             | Action::Distinct { filter, .. }

@@ -13,6 +13,7 @@ mod arguments;
 mod command_text_error;
 mod commands;
 mod data;
+mod document_commands;
 pub mod fields;
 mod lines;
 pub mod operations;

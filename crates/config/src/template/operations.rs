@@ -1,5 +1,6 @@
 //! The mix: what each operation does, in MongoDB's own words.
 
+use crate::template::document_commands::command;
 use crate::template::fields::{Bad, Fields, bad, flag, number, text, whole};
 use crate::template::values::{Scope, element, value};
 use crate::yaml::{Yaml, YamlNode};
@@ -11,7 +12,7 @@ use dyno_types::document::{
 use dyno_workload::template::{OperationKind, OperationStep, TemplateOperation, ValueTemplate};
 
 /// Verbs of operations, each the key that names its operation's collection, and the keys that may stand beside it.
-pub(super) const VERBS: [(&str, &[&str]); 11] = [
+pub(super) const VERBS: [(&str, &[&str]); 12] = [
     ("findOne", &["filter", "projection", "sort"]),
     ("find", &["filter", "projection", "sort", "limit"]),
     ("distinct", &["field", "filter"]),
@@ -23,6 +24,7 @@ pub(super) const VERBS: [(&str, &[&str]); 11] = [
     ("delete", &["filter"]),
     ("deleteMany", &["filter"]),
     ("findAndModify", &["filter", "change", "projection", "sort", "upsert", "new"]),
+    ("command", &[]),
 ];
 
 /// Refuses what is left of an operation's keys.
@@ -85,6 +87,12 @@ fn step(name: &str, mut fields: Fields<'_>, node: &YamlNode, names: &Scope) -> R
     let [(verb, of)] = found[..] else {
         return bad(node, format!("{name}: expected exactly one of {}", verbs.join(", ")));
     };
+    if verb == "command" {
+        end(fields, verb)?;
+        let (collection, action, body) = command(of, names)?;
+        let kind = OperationKind::Action(Box::new(action));
+        return Ok(OperationStep { name: name.to_owned(), collection, kind, values: vec![body] });
+    }
     let collection = names.find_collection(of, text(of)?)?;
     let mut operands = Operands { names, values: Vec::new() };
     let kind = match verb {

@@ -106,8 +106,14 @@ fn operations(whole: bool) -> Vec<Value> {
     };
     let one = |(verb, keys): &(&str, &[&str])| {
         let mut properties = Map::from_iter([(own.0.to_owned(), own.1.clone())]);
-        let collection = json!({ "description": "Name of the collection.", "type": "string" });
-        properties.insert((*verb).to_owned(), collection);
+        let of = match *verb {
+            "command" => json!({
+                "description": "A command of MongoDB: its name with the collection first; values may be generators.",
+                "type": "object", "minProperties": 1
+            }),
+            _ => json!({ "description": "Name of the collection.", "type": "string" }),
+        };
+        properties.insert((*verb).to_owned(), of);
         properties.extend(keys.iter().map(|key| ((*key).to_owned(), key_schema(key))));
         json!({
             "type": "object", "required": [verb], "additionalProperties": false, "properties": properties
@@ -199,12 +205,13 @@ mod tests {
                 "aggregate" => ", pipeline: []",
                 "distinct" | "sum" => ", field: a",
                 "update" | "updateMany" | "findAndModify" => ", filter: {}, change: {$inc: {n: 1}}",
-                "insert" => "",
+                "insert" | "command" => "",
                 _ => ", filter: {}",
             };
+            let of = if verb == "command" { "{find: c}" } else { "c" };
             let text = |more: &str| {
                 format!(
-                    "collections: {{c: {{count: 1, document: {{}}}}}}\noperations: {{o: {{{verb}: c{beside}{more}}}}}\n"
+                    "collections: {{c: {{count: 1, document: {{}}}}}}\noperations: {{o: {{{verb}: {of}{beside}{more}}}}}\n"
                 )
             };
             crate::template::parse(&text(""), "x.yaml").unwrap_or_else(|error| panic!("{verb}: {error}"));

@@ -100,3 +100,51 @@ fn what_is_wrong_is_named_with_its_line() {
         assert!(message.contains(expected), "{from} -> {to}: {message}");
     }
 }
+
+#[test]
+fn a_command_has_generators_among_operators() {
+    let text = "
+collections: { a: { count: 9, document: {} }, b: { count: 9, document: {} } }
+operations:
+  o: { command: { find: b, filter: { $or: [{ n: { $gt: { $int: [1, 5] } } }, { _id: { $key: b } }] }, batchSize: 50 } }
+  w: { command: { update: a, updates: [{ q: {}, u: { $set: { n: 1 } } }, { q: {}, u: {}, upsert: true }] } }
+  m: { command: { aggregate: b, pipeline: [{ $match: {} }, { $out: c }], cursor: { batchSize: 7 } } }
+  p: { command: { ping: 1 } }
+";
+    let template = parse(text, "x.yaml").unwrap();
+    let step = |operation: usize| &template.operations[operation].steps[0];
+    let facts = |operation: usize| match &step(operation).kind {
+        OperationKind::Action(action) => match &**action {
+            Action::Command { name, changes, inserts, batch_size, body: 0 } => {
+                (step(operation).collection, name.clone(), *changes, *inserts, *batch_size)
+            }
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(facts(0), (1, "find".into(), false, 0, Some(50)));
+    assert_eq!(facts(1), (0, "update".into(), true, 2, None));
+    assert_eq!(facts(2), (1, "aggregate".into(), true, 2, Some(7)));
+    assert_eq!(facts(3), (0, "ping".into(), false, 0, None));
+    let ValueTemplate::Document(fields) = &step(0).values[0] else { panic!("{:?}", step(0).values) };
+    let ValueTemplate::Document(filter) = &fields[1].1 else { panic!("{fields:?}") };
+    let ValueTemplate::List(any) = &filter[0].1 else { panic!("{filter:?}") };
+    let ValueTemplate::Document(first) = &any[0] else { panic!("{any:?}") };
+    let ValueTemplate::Document(above) = &first[0].1 else { panic!("{first:?}") };
+    assert_eq!((filter[0].0.as_str(), above[0].0.as_str()), ("$or", "$gt"));
+    assert!(matches!(above[0].1, ValueTemplate::Int { min: 1, max: 5, .. }), "{above:?}");
+    for (command, message) in [
+        ("{}", "expected a mapping such as"),
+        ("[find]", "expected a mapping such as"),
+        ("{ $key: a }", "\"$key\" is no name of a command"),
+        ("{ find: d }", "there is no collection \"d\""),
+        ("{ getMore: 1 }", "getMore: a cursor or a session of its own"),
+        ("{ find: a, lsid: 1 }", "lsid: set it by the target's address"),
+    ] {
+        let text = format!(
+            "collections: {{ a: {{ count: 1, document: {{}} }} }}\noperations: {{ o: {{ command: {command} }} }}"
+        );
+        let refused = parse(&text, "x.yaml").unwrap_err().text;
+        assert!(refused.contains(message), "{command}: {refused}");
+    }
+}

@@ -119,6 +119,25 @@ pub(super) fn value(node: &YamlNode, names: &Scope) -> Result<ValueTemplate, Bad
     }
 }
 
+/// The same in a command, where operators are literal: a mapping is a generator if its only key is one's name.
+pub(super) fn command_value(node: &YamlNode, names: &Scope) -> Result<ValueTemplate, Bad> {
+    match node.value() {
+        Yaml::List(all) => {
+            let all = all.iter().map(|one| command_value(one, names));
+            Ok(ValueTemplate::List(all.collect::<Result<_, _>>()?))
+        }
+        Yaml::Map(all) => match &all[..] {
+            [(name, how)] if Scope::knows(name) => generator(name, how, node, names),
+            _ => {
+                let field =
+                    |(name, node): &(String, YamlNode)| Ok((name.clone(), command_value(node, names)?));
+                Ok(ValueTemplate::Document(all.iter().map(field).collect::<Result<_, _>>()?))
+            }
+        },
+        _ => Ok(constant(node)),
+    }
+}
+
 /// A scalar as BSON has it: whole numbers take 32 bits where they fit.
 fn constant(node: &YamlNode) -> ValueTemplate {
     let mut out = Vec::new();

@@ -17,6 +17,7 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
     for shape in content.shapes_used() {
         let possible = match &shape.action {
             Action::Aggregate { pipeline } => reads::stages(pipeline).map(drop),
+            Action::Command { .. } => Err(RequestError::Command),
             action if action.ends_transaction() => Err(RequestError::Transaction),
             _ => Ok(()),
         };

@@ -24,6 +24,9 @@ pub(crate) enum RequestError {
     #[error(transparent)]
     Limit(Box<dyn Error + Send + Sync>),
 
+    /// A command of MongoDB's own.
+    #[error("commands of MongoDB")]
+    Command,
     /// A decimal number as a key or in a comparison.
     #[error("decimal numbers cannot be compared here")]
     ComparesDecimal,

@@ -60,6 +60,8 @@ enum ShapeError {
     Aggregation,
     #[error("find-and-modify")]
     FindAndModify,
+    #[error("commands of MongoDB")]
+    Command,
     #[error("a column holds no documents, arrays and the like")]
     Value,
     /// The content has rendered nothing for an operand.
@@ -112,6 +114,7 @@ fn statement(action: &Action, table: &str) -> Result<Option<String>, ShapeError>
         Action::Update { .. } => return Err(ShapeError::Change),
         Action::Aggregate { .. } => return Err(ShapeError::Aggregation),
         Action::FindAndModify { .. } => return Err(ShapeError::FindAndModify),
+        Action::Command { .. } => return Err(ShapeError::Command),
     }))
 }
 

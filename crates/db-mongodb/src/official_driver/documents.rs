@@ -122,8 +122,10 @@ impl OfficialSession {
                 let modifying = Modifying { filter, change, fields, sort, upsert, returns_new };
                 self.find_and_modify(request, &modifying, session).await
             }
-            // `Session::in_transaction` ends transactions.
-            Action::Commit | Action::Abort => Ok(Executed::new(Outcome::NotImplemented, 0)),
+            // `Session::in_transaction` ends transactions; `shapes` refuses commands.
+            Action::Commit | Action::Abort | Action::Command { .. } => {
+                Ok(Executed::new(Outcome::NotImplemented, 0))
+            }
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) fn check(shapes: &[OperationShape]) -> Result<(), Refused> {
         let why = match &shape.action {
             Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",
             Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
+            Action::Command { .. } => "form for commands of a workload",
             _ => continue,
         };
         return Err(Refused::new(

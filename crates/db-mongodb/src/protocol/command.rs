@@ -149,6 +149,12 @@ impl CommandWriter<'_> {
         let body = bson::open(out);
         bson::put_int64(out, "getMore", x.cursor);
         bson::put_string(out, "collection", text(self.name));
+        if x.request.verb == Verb::Document
+            && let Action::Command { batch_size: Some(size), .. } =
+                &self.content.shapes()[usize::from(x.request.shape)].action
+        {
+            bson::put_int64(out, "batchSize", i64::from(*size));
+        }
         self.database(out);
         if let (Some(_), Some(session)) = (self.transaction, &self.session) {
             session.put_transaction(false, out);
@@ -310,6 +316,14 @@ impl CommandWriter<'_> {
                 self.end(false, body, out);
             }
             Action::Aggregate { pipeline } => self.aggregate(pipeline, action.changes_data(), request, out),
+            Action::Command { changes, body, .. } => {
+                let at = out.len();
+                self.content.operand(request, 0, *body, "", out);
+                // Without the type and the empty name of an element, and without its end: what all commands have follows.
+                out.drain(at..at + 2);
+                out.pop();
+                self.end(*changes, at, out);
+            }
             action @ (Action::Commit | Action::Abort) => {
                 session::put_end(action, self.session.as_ref(), self.options, out);
             }

@@ -90,6 +90,22 @@ pub(super) fn take(
                 one
             }
             Action::Commit | Action::Abort => one,
+            // Of other cursors the first batch is enough.
+            Action::Command { name, .. }
+                if parts.cursor.is_some() && ["aggregate", "find"].contains(&name.as_str()) =>
+            {
+                cursor(content, x, command, &parts)
+            }
+            Action::Command { changes, .. } => {
+                let value = parts.value.is_some_and(|value| value.kind != kind::NULL);
+                x.records = match parts.values {
+                    Some(values) => count(values)?,
+                    None if value => 1,
+                    None if *changes => n,
+                    None => 0,
+                };
+                one
+            }
             Action::Find { .. } | Action::Sum { .. } | Action::Aggregate { .. } => {
                 cursor(content, x, command, &parts)
             }

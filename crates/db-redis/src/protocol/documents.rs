@@ -22,6 +22,7 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
             Action::Update { filter, change: Change::Replace, upsert: false, .. } => by_id(filter).err(),
             Action::Update { .. } | Action::FindAndModify { .. } => Some("changes of single fields"),
             Action::Sum { .. } | Action::Distinct { .. } | Action::Aggregate { .. } => Some("aggregations"),
+            Action::Command { .. } => Some("commands of MongoDB"),
             Action::Commit | Action::Abort => Some("transactions of several requests"),
         };
         if let Some(why) = why {

@@ -98,6 +98,7 @@ impl WorkloadTemplate {
             OperationKind::Insert(count) => u64::from(*count),
             OperationKind::Action(action) => match &**action {
                 Action::Update { upsert, .. } | Action::FindAndModify { upsert, .. } => u64::from(*upsert),
+                Action::Command { inserts, .. } => u64::from(*inserts),
                 _ => 0,
             },
         };
@@ -118,6 +119,7 @@ impl WorkloadTemplate {
                     ),
                     Change::SetDocument | Change::Replace => all.push(String::new()),
                 },
+                Action::Command { changes: true, .. } => all.push(String::new()),
                 _ => {}
             }
         }
