@@ -53,8 +53,9 @@ pub fn learn(args: &LearnArgs) -> Result<Exit, Failure> {
         File::create_new(&args.out).map_err(|why| Failure::usage(format!("--out: {out}: {why}")))?;
     file.write_all(learned.text.as_bytes()).map_err(Failure::internal)?;
     terminal::line(&format!(
-        "{out}: as it was, {:.1} operations a second on {} connections",
-        learned.rate, learned.connections
+        "{out}: as it was, {}{} connections",
+        learned.rate.map_or(String::new(), |rate| format!("{rate:.1} operations a second on ")),
+        learned.connections
     ));
     learned.findings.iter().for_each(|finding| terminal::line(&format!("- {finding}")));
     Ok(Exit::Ok)

@@ -30,6 +30,7 @@ mod grafana;
 mod interrupts;
 mod kill_sweep;
 mod ladders;
+mod learn_mongodb;
 mod ledger;
 mod machine;
 mod memcached;

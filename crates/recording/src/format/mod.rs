@@ -60,9 +60,6 @@ pub enum RecordingError {
     /// Nothing was recorded.
     #[error("it holds no commands")]
     Empty,
-    /// A recording of this protocol cannot be learned from.
-    #[error("it is a recording of {0}: expected one of redis or memcached to learn from")]
-    NotLearned(&'static str),
     /// Words of such a recording cannot be replaced.
     #[error("snapshots of Redis cannot be anonymised, because their values carry checksums: record traffic")]
     NotAnonymised,

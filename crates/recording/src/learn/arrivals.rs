@@ -1,4 +1,4 @@
-//! When commands came, and how bursty that was.
+//! When operations came: their rate, and how bursty it is.
 
 /// Scales at which the index of dispersion is told, nanoseconds.
 pub(super) const SCALES_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
@@ -7,6 +7,8 @@ pub(super) const SCALES_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     windows: [Window; SCALES_NS.len()],
+    count: u64,
+    last_ns: u64,
 }
 
 /// Windows of one length.
@@ -37,6 +39,13 @@ impl Arrivals {
             window.close_until(at_ns / scale);
             window.count += 1;
         }
+        self.count += 1;
+        self.last_ns = self.last_ns.max(at_ns);
+    }
+
+    /// Operations a second.
+    pub fn rate(&self) -> f64 {
+        self.count as f64 / (self.last_ns.max(1) as f64 / 1e9)
     }
 
     /// Variance by mean of the counts in whole windows of each scale (Cox and Lewis 1966): 1 for a Poisson process, more for

@@ -62,7 +62,7 @@ impl Dialect {
     /// The same of one of `then_ns` nanoseconds since 1970.
     pub fn timeless_words(self, arguments: &Arguments, then_ns: Option<i128>) -> Cow<'_, Arguments> {
         match self {
-            Dialect::Redis => Cow::Borrowed(arguments),
+            Dialect::Redis => timeless_redis(arguments, then_ns),
             Dialect::Memcached => Cow::Owned(timeless_command(arguments, then_ns)),
         }
     }
@@ -123,6 +123,12 @@ impl Dialect {
         }
     }
 
+    /// Returns whether a command of the first kind with these options fills a key that is not there, for longer than a moment.
+    pub fn fills(self, options: &str) -> bool {
+        let against = ["XX", "LT", "GT", "EXAT", "PXAT"];
+        self == Dialect::Memcached || !options.split(' ').any(|option| against.contains(&option))
+    }
+
     /// Commands whose last word is what a key holds, or a part of it, but that do not make a key themselves, or not for sure.
     pub fn changing_commands(self) -> &'static [&'static str] {
         match self {
@@ -154,6 +160,39 @@ impl Dialect {
             Dialect::Memcached => format!("[\"set\", {key}, \"0\", \"0\", {text}]"),
         }
     }
+}
+
+/// A command of Redis whose expiry is a length, where it was a point in time and that of the command is known.
+fn timeless_redis(arguments: &Arguments, then_ns: Option<i128>) -> Cow<'_, Arguments> {
+    let names: [(&str, &str, i128); 2] =
+        [("EXPIREAT", "EXPIRE", 1_000_000_000), ("PEXPIREAT", "PEXPIRE", 1_000_000)];
+    let options: [(&str, &str, i128); 2] = [("EXAT", "EX", 1_000_000_000), ("PXAT", "PX", 1_000_000)];
+    let is = |number: usize, name: &str| arguments.word(number).eq_ignore_ascii_case(name.as_bytes());
+    let found = match arguments.is_one_of(&["SET", "GETEX"]) {
+        true => (2..arguments.count()).find_map(|place| {
+            let option = options.iter().find(|(name, ..)| is(place, name))?;
+            Some((place, place + 1, option))
+        }),
+        false => names.iter().find(|(name, ..)| is(0, name)).map(|name| (0, 2, name)),
+    };
+    let Some(((word, time, (_, length, unit_ns)), then_ns)) = found.zip(then_ns) else {
+        return Cow::Borrowed(arguments);
+    };
+    let due = (time < arguments.count())
+        .then(|| std::str::from_utf8(arguments.word(time)).ok()?.parse::<i128>().ok());
+    let Some(due) = due.flatten() else { return Cow::Borrowed(arguments) };
+    let mut out = Arguments::default();
+    for number in 0..arguments.count() {
+        match arguments.long_value(number) {
+            Some(long) => out.push_long(long),
+            None if number == word => out.push_word(length.as_bytes()),
+            None if number == time => {
+                out.push_word((due - then_ns / unit_ns).max(1).to_string().as_bytes());
+            }
+            None => out.push_word(arguments.word(number)),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Numbers of the arguments that are keys, as far as names tell; 0 is the command's name.
@@ -197,6 +236,24 @@ mod tests {
 
     fn places(line: &str) -> Vec<usize> {
         redis_keys(&Arguments::from_words(line.split(' ')))
+    }
+
+    #[test]
+    fn points_in_time_become_lengths() {
+        let then_ns = Some(1_700_000_000i128 * 1_000_000_000);
+        for (line, expected) in [
+            ("SET k v EXAT 1700000060", "SET k v EX 60"),
+            ("set k v nx pxat 1700000000500", "set k v nx PX 500"),
+            ("EXPIREAT k 1699999999", "EXPIRE k 1"),
+            ("PEXPIREAT k 1700000001000 NX", "PEXPIRE k 1000 NX"),
+            ("SET k EXAT", "SET k EXAT"),
+            ("LPUSH k EXAT 1700000060", "LPUSH k EXAT 1700000060"),
+        ] {
+            let then = Arguments::from_words(line.split(' '));
+            let found = Dialect::Redis.timeless_words(&then, then_ns);
+            assert_eq!(*found, Arguments::from_words(expected.split(' ')), "{line}");
+            assert_eq!(*Dialect::Redis.timeless_words(&then, None), then);
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Operations of a learned workload: sequences, and commands that stand for themselves.
 
-use super::arguments::{argument, quoted};
+use super::arguments::argument;
 use super::sequences::{SequenceForm, Sequences};
 use super::shapes::{CommandPattern, Shape, Shapes};
+use super::yaml_text::quoted;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -62,6 +62,21 @@ pub(super) fn fit(mut counts: Vec<u32>) -> (Popularity, f64) {
     }
 }
 
+/// The same without tiers, for what only a law can say: even, or zipfian.
+pub(super) fn fit_law(mut counts: Vec<u32>) -> (Popularity, f64) {
+    counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+    let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+    if counts.len() < 2 {
+        return (Popularity::Uniform, 0.0);
+    }
+    let zipfian = Popularity::Zipfian((likeliest(&counts) * 1_000.0).round() / 1_000.0);
+    let [uniform, of_zipfian] = [&Popularity::Uniform, &zipfian].map(|law| difference(&counts, all, law));
+    match uniform <= (of_zipfian + 0.005).max(chance(&counts, all)) {
+        true => (Popularity::Uniform, uniform),
+        false => (zipfian, of_zipfian),
+    }
+}
+
 /// Difference that chance alone makes between even popularity and the sorted counts of a sample: the sorted curve is above the
 /// diagonal by about the mean difference of two counts, 2 / sqrt(pi) standard deviations of a Poisson count, by four means.
 fn chance(counts: &[u32], all: f64) -> f64 {
@@ -182,6 +197,20 @@ mod tests {
         });
         let (found, error) = fit(steps);
         assert!(matches!(found, Popularity::Tiers(_)) && error < 0.03, "{found:?} {error}");
+    }
+
+    #[test]
+    fn a_law_alone_is_never_tiers() {
+        let even = drawn(1_000, 200_000, |n| below(mix_bits(n), 1_000));
+        assert_eq!(fit_law(even.clone()), fit(even));
+        let steps = drawn(10_000, 400_000, |n| match n % 2 {
+            0 => below(mix_bits(n), 10),
+            _ => below(mix_bits(n), 10_000),
+        });
+        let (law, error) = fit_law(steps.clone());
+        let (tiers, of_tiers) = fit(steps);
+        assert!(matches!(law, Popularity::Zipfian(_)) && matches!(tiers, Popularity::Tiers(_)), "{law:?}");
+        assert!(error > of_tiers, "{error} {of_tiers}");
     }
 
     #[test]

@@ -8,6 +8,9 @@ const LOOKED_AT: u64 = 2_000_000;
 /// Steps of a sequence at most: a connection that sends more without a pause sends a stream.
 const STEPS: usize = 16;
 
+/// Keys of a sequence at most, of which each new one is compared with all.
+const KEYS: usize = 64;
+
 /// Forms that are told apart.
 const FORMS: usize = 1 << 16;
 
@@ -164,26 +167,34 @@ impl Sequences {
         let begins = command.time_ns.0.saturating_sub(open.end_ns) >= limit_ns;
         let ended = begins.then(|| std::mem::take(open));
         let SequenceForm { steps, spaces, .. } = &mut open.form;
-        let keys = command.keys.iter().map(|(place, space, hash)| {
-            let known = open.keys.iter().zip(spaces.iter()).position(|known| known == (hash, space));
-            let number = known.unwrap_or_else(|| {
-                open.keys.push(*hash);
-                spaces.push(*space);
-                spaces.len() - 1
-            });
-            (*place as u16, number as u16)
-        });
-        steps.push(SequenceStep { pattern: command.pattern, keys: keys.collect() });
-        open.overlapping += usize::from(command.overlaps);
+        let has_room = steps.len() < STEPS && spaces.len() + command.keys.len() <= KEYS && !open.is_stream;
         open.end_ns = command.time_ns.1;
-        // A stream is counted away as it comes.
-        if open.is_stream || steps.len() > STEPS {
+        if has_room {
+            let keys = command.keys.iter().map(|(place, space, hash)| {
+                let known = open.keys.iter().zip(spaces.iter()).position(|known| known == (hash, space));
+                let number = known.unwrap_or_else(|| {
+                    open.keys.push(*hash);
+                    spaces.push(*space);
+                    spaces.len() - 1
+                });
+                (*place as u16, number as u16)
+            });
+            steps.push(SequenceStep { pattern: command.pattern, keys: keys.collect() });
+            open.overlapping += usize::from(command.overlaps);
+        } else {
+            // A stream is counted away as it comes.
             open.is_stream = true;
             let stream = std::mem::take(&mut open.form);
             open.keys.clear();
             self.count_alone(&stream, 1);
+            *self.alone.entry(command.pattern).or_default() += 1;
         }
         ended.into_iter().for_each(|ended| self.close(ended));
+    }
+
+    /// Operations that a workload of these forms and of the commands that stand for themselves makes.
+    pub fn operations(&self, chosen: &[(SequenceForm, u64)]) -> u64 {
+        chosen.iter().map(|(_, count)| count).sum::<u64>() + self.alone.values().sum::<u64>()
     }
 
     fn count_alone(&mut self, form: &SequenceForm, count: u64) {

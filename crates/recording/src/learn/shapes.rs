@@ -17,6 +17,8 @@ pub(super) struct ArgumentStats {
     pub values: Option<BTreeMap<Vec<u8>, u64>>,
     /// Least and greatest, while all are whole numbers.
     pub numbers: Option<(i64, i64)>,
+    /// Least and greatest, and the most digits behind the point, while all are numbers.
+    pub decimals: Option<(f64, f64, usize)>,
     /// What stands before and behind a number, and the least and greatest of them, while all values are such.
     pub numbered: Option<(String, String, u64, u64)>,
     /// How often each length came, bytes.
@@ -32,14 +34,26 @@ fn rounded(length: u64) -> u32 {
     length >> shift << shift
 }
 
+/// A number with at most nine digits behind its point, as people write it; and how many these are.
+fn decimal(word: &[u8]) -> Option<(f64, usize)> {
+    let text = std::str::from_utf8(word).ok().filter(|text| text.len() <= 24)?;
+    let bare = text.strip_prefix('-').unwrap_or(text);
+    let (whole, behind) = bare.split_once('.').unwrap_or((bare, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = !whole.is_empty() && digits(whole) && digits(behind) && behind.len() <= 9;
+    is_plain.then(|| Some((text.parse().ok()?, behind.len()))).flatten()
+}
+
 /// A text with one number in it, which is written without leading zeros: what is before and behind it.
 fn numbered(word: &[u8]) -> Option<(&str, &str, u64)> {
     let text = std::str::from_utf8(word).ok().filter(|text| text.len() <= 24)?;
     let from = text.find(|c: char| c.is_ascii_digit())?;
     let to = from + text[from..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - from);
     let (number, behind) = (&text[from..to], &text[to..]);
+    // Behind a percent sign a generator cannot stand.
     let is_plain = !behind.contains(|c: char| c.is_ascii_digit() || c.is_control())
-        && !text[..from].contains(char::is_control);
+        && !text[..from].contains(char::is_control)
+        && !text[..from].ends_with('%');
     let has_zeros = number.len() > 1 && number.starts_with('0');
     (is_plain && !has_zeros).then(|| Some((&text[..from], behind, number.parse().ok()?))).flatten()
 }
@@ -57,6 +71,14 @@ impl ArgumentStats {
         self.numbers = match (self.count, self.numbers, number) {
             (0, _, Some(number)) => Some((number, number)),
             (_, Some((least, most)), Some(number)) => Some((least.min(number), most.max(number))),
+            _ => None,
+        };
+        let decimal = decimal(word);
+        self.decimals = match (self.count, self.decimals, decimal) {
+            (0, _, Some((value, digits))) => Some((value, value, digits)),
+            (_, Some((least, most, known)), Some((value, digits))) => {
+                Some((least.min(value), most.max(value), known.max(digits)))
+            }
             _ => None,
         };
         let numbered = numbered(word);
@@ -212,6 +234,8 @@ mod tests {
         assert_eq!(set.arguments[3].values.as_ref().unwrap().len(), 1);
         assert_eq!(shapes[&form("ZADD", 4, "3 M ")].arguments[2].numbers, Some((0, 99)));
         assert_eq!(numbered(b"u17:x"), Some(("u", ":x", 17)));
-        assert_eq!([&b"u07"[..], b"u1v2", b"uv", b"u\n1"].map(numbered), [None; 4]);
+        assert_eq!([&b"u07"[..], b"u1v2", b"uv", b"u\n1", b"u%1"].map(numbered), [None; 5]);
+        assert_eq!((decimal(b"-12.340"), decimal(b"7")), (Some((-12.34, 3)), Some((7.0, 0))));
+        assert_eq!([&b"1e5"[..], b".5", b"1.2.3", b"inf", b""].map(decimal), [None; 5]);
     }
 }

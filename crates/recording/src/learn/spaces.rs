@@ -17,6 +17,9 @@ const SPACES: usize = 256;
 /// Widest number of a key in a workload.
 const WIDTH: usize = 40;
 
+/// Digits of the greatest number that a workload's first key may have.
+const FIRST_DIGITS: usize = 12;
+
 /// Keys of which so many are there may come and go.
 const COMING: usize = 20;
 
@@ -37,15 +40,17 @@ struct KeyUse {
 /// Requests of the keys of a pattern.
 #[derive(Debug, Default)]
 pub(super) struct KeySpace {
-    /// The pattern, with `%{n}` for each run of digits; `None` where it is no text.
-    pub format: Option<String>,
+    /// The pattern, with a zero character for each number; `None` where it is no text.
+    pattern: Option<String>,
     /// Requests.
     pub requests: u64,
     /// By the key's hash; only hashes that end in `halved` zero bits.
     counts: HashMap<u64, KeyUse>,
     halved: u32,
-    /// The digits of each key have this width, with leading zeros; 0 where they differ.
-    width: usize,
+    /// Length of the only number, where it is hexadecimal; 0 where lengths differ.
+    token: usize,
+    /// True if a number has leading zeros.
+    is_padded: bool,
     /// Requests by the number of decimal digits of the key.
     digits: BTreeMap<usize, u64>,
     /// Numbers in the pattern.
@@ -70,24 +75,57 @@ impl KeySpace {
         1.0 / (1u64 << self.halved) as f64
     }
 
-    /// The only key, where the pattern has no number.
-    pub fn only_key(&self) -> Option<&str> {
-        let is_popular = self.requests >= POPULAR;
-        self.format.as_deref().filter(|format| is_popular && !format.contains("%{n}"))
+    /// The only key, where the pattern has no number: as a workload writes it.
+    pub fn only_key(&self) -> Option<String> {
+        let is_popular = self.requests >= POPULAR && self.runs == 0;
+        self.pattern.as_deref().filter(|_| is_popular).map(|text| text.replace("%{", "%%{"))
+    }
+
+    /// Notes a request of the key with this hash, by an operation of this number.
+    pub fn note_hash(&mut self, hash: u64, operation: u64) {
+        self.requests += 1;
+        if hash.trailing_zeros() < self.halved {
+            return;
+        }
+        let operation = u32::try_from(operation).unwrap_or(u32::MAX);
+        let key = self.counts.entry(hash).or_default();
+        if key.requests == 0 {
+            key.first = operation;
+        }
+        key.operations += u32::from(key.requests == 0 || key.last != operation);
+        key.requests = key.requests.saturating_add(1);
+        key.last = operation;
+        if self.counts.len() > COUNTED {
+            self.halved += 1;
+            let halved = self.halved;
+            self.counts.retain(|hash, _| hash.trailing_zeros() >= halved);
+        }
+    }
+
+    /// Operations that asked for each of the keys that are counted: a key is drawn once for each.
+    pub fn counts(&self) -> Vec<u32> {
+        self.counts.values().map(|key| key.operations).collect()
     }
 
     /// How popular the keys are, and how far the fit is off.
     pub fn fit_popularity(&self) -> (Popularity, f64) {
-        fit(self.counts.values().map(|key| key.requests).collect())
+        let (popularity, error) = fit(self.counts());
+        (popularity, error.max(self.lost_share()))
+    }
+
+    /// The share of the requests that the counted keys do not stand for: of popular keys that are not among them.
+    fn lost_share(&self) -> f64 {
+        let counted: f64 = self.counts.values().map(|key| f64::from(key.requests)).sum();
+        (1.0 - counted / self.counted_share() / self.requests.max(1) as f64).abs()
     }
 
     /// The keys as some that are asked for at a time, each for a while, where they are not all asked for all the time; and how
-    /// far that is off, as of [`KeySpace::fit_popularity`]. `operations`: those of the whole recording.
+    /// far that is off, as of [`KeySpace::fit_popularity`]. The whole recording has `operations` whose keys were noted, and the
+    /// workload makes `made` of them.
     ///
     /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it. By Little's law keys, times their
     /// while, are so many at a time, times all operations.
-    pub fn fit_active(&self, operations: u64) -> Option<(Popularity, f64)> {
-        let keys = self.counts.len() as f64;
+    pub fn fit_active(&self, operations: u64, made: u64) -> Option<(Popularity, f64)> {
         if self.halved > 0 || self.counts.len() < COMING {
             return None;
         }
@@ -102,17 +140,17 @@ impl KeySpace {
         if share.is_nan() || share > STAYS {
             return None;
         }
-        let lasts = share * operations as f64;
-        let at_a_time = (keys * lasts / operations.max(1) as f64).round().max(1.0);
-        let active = ActiveNumbers { at_a_time: at_a_time as u64, operations: lasts.round().max(1.0) as u64 };
-        Some((Popularity::Active(active), even_error(self.counts.values().map(|key| key.requests).collect())))
+        let at_a_time = (self.counts.len() as f64 * share).round().max(1.0) as u64;
+        let lasts = (share * made as f64).round().max(1.0) as u64;
+        let active = ActiveNumbers { at_a_time, operations: lasts };
+        Some((Popularity::Active(active), even_error(self.counts())))
     }
 
     /// The number of the first key: the least one where most numbers are there, else the least one that has as many digits as
     /// most requests have, so that keys are as long as they were.
     pub fn first_number(&self) -> u64 {
         let keys = self.keys();
-        if self.width > 0 {
+        if self.width() > 0 {
             return 0;
         }
         if let Some((least, greatest)) = self.range
@@ -120,19 +158,35 @@ impl KeySpace {
         {
             return least;
         }
-        let usual =
-            self.digits.iter().max_by_key(|(digits, requests)| (**requests, std::cmp::Reverse(**digits)));
-        let digits = usual.map_or(0, |(digits, _)| (digits / self.runs.max(1)).min(19) as u32);
-        let first = if digits > 1 { 10u64.pow(digits - 1) } else { 0 };
+        let digits = self.usual_digits();
+        let first = if digits > 1 { 10u64.pow(digits as u32 - 1) } else { 0 };
         // Where more keys are there than numbers with so many digits the first ones are shorter.
         if keys <= first.saturating_mul(9) { first } else { 0 }
     }
 
+    /// Digits of each number of most requests.
+    fn usual_digits(&self) -> usize {
+        let usual =
+            self.digits.iter().max_by_key(|(digits, requests)| (**requests, std::cmp::Reverse(**digits)));
+        usual.map_or(0, |(digits, _)| digits / self.runs.max(1))
+    }
+
+    /// Digits that every number of a key has, with leading zeros; 0 where numbers are as long as they are.
+    fn width(&self) -> usize {
+        if self.token > 0 {
+            return self.token.min(WIDTH);
+        }
+        // Numbers of the workload's keys have no more digits than those that one can be given.
+        let digits = self.usual_digits();
+        let is_padded = self.is_padded && self.runs == 1 && self.digits.len() == 1;
+        if is_padded || digits > FIRST_DIGITS { digits.min(WIDTH) } else { 0 }
+    }
+
     /// The format of keys, as a workload has it.
     pub fn key_format(&self, number: usize) -> String {
-        let digits = if self.width > 0 { format!("%{{n:{}}}", self.width.min(WIDTH)) } else { "%{n}".into() };
-        match &self.format {
-            Some(format) if format.contains("%{n}") => format.replace("%{n}", &digits),
+        let digits = if self.width() > 0 { format!("%{{n:{}}}", self.width()) } else { "%{n}".into() };
+        match &self.pattern {
+            Some(text) if self.runs > 0 => text.replace("%{", "%%{").replace('\0', &digits),
             // A key of few requests may be a name or a token: it stays out of what is learned.
             _ => format!("key{number}:%{{n}}"),
         }
@@ -161,8 +215,10 @@ struct PatternedKey {
     runs: usize,
     /// Decimal digits in them.
     digits: usize,
-    /// Width of the only run, where it has leading zeros or is hexadecimal.
-    width: Option<usize>,
+    /// Length of the only run, where it is hexadecimal.
+    token: usize,
+    /// True if a run has leading zeros.
+    is_padded: bool,
     /// The number of the only run.
     number: Option<u64>,
 }
@@ -175,21 +231,25 @@ fn pattern_of(key: &[u8]) -> PatternedKey {
         let token = key[at..].iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b'-').count();
         let length = if token >= 16 { token } else { decimal };
         if length == 0 {
-            found.pattern.push(key[at]);
-            at += 1;
+            // What follows a percent sign is an escape, of an address, and no number.
+            let escape = if key[at] == b'%' { 2 } else { 0 };
+            let after = key[at + 1..].iter().take(escape).take_while(|byte| byte.is_ascii_hexdigit()).count();
+            found.pattern.extend_from_slice(&key[at..=at + after]);
+            at += 1 + after;
             continue;
         }
         let is_number = decimal == length;
         found.runs += 1;
         found.digits += if is_number { length } else { 0 };
-        found.width = (!is_number || key[at] == b'0' && length > 1).then_some(length);
+        found.token = if is_number { 0 } else { length };
+        found.is_padded |= is_number && key[at] == b'0' && length > 1;
         let number = || std::str::from_utf8(&key[at..at + length]).ok()?.parse().ok();
         found.number = number().filter(|_| is_number);
         found.pattern.push(0);
         at += length;
     }
     if found.runs != 1 {
-        (found.width, found.number) = (None, None);
+        (found.token, found.number) = (0, None);
     }
     found
 }
@@ -197,16 +257,14 @@ fn pattern_of(key: &[u8]) -> PatternedKey {
 impl KeySpaces {
     /// Notes a request of a key; returns the number of its space, and the key's hash.
     pub fn note(&mut self, key: &[u8]) -> Option<(usize, u64)> {
-        let PatternedKey { pattern, runs, digits, width, number } = pattern_of(key);
+        let PatternedKey { pattern, runs, digits, token, is_padded, number } = pattern_of(key);
         let place = match self.by_pattern.get(&pattern) {
             Some(place) => *place,
             None if self.all.len() < SPACES => {
                 let place = self.all.len();
                 let text = String::from_utf8(pattern.clone()).ok();
-                let format = text.filter(|text| text.chars().all(|c| c == '\0' || !c.is_control()));
-                // A pattern without digits is one key.
-                let format = format.map(|text| text.replace("%{", "%%{").replace('\0', "%{n}"));
-                self.all.push(KeySpace { format, width: width.unwrap_or(0), runs, ..KeySpace::default() });
+                let pattern_text = text.filter(|text| text.chars().all(|c| c == '\0' || !c.is_control()));
+                self.all.push(KeySpace { pattern: pattern_text, token, runs, ..KeySpace::default() });
                 self.by_pattern.insert(pattern, place);
                 place
             }
@@ -216,33 +274,18 @@ impl KeySpaces {
             }
         };
         let space = &mut self.all[place];
-        if width.unwrap_or(0) != space.width && width.is_some() {
-            space.width = 0;
+        if token != space.token {
+            space.token = 0;
         }
+        space.is_padded |= is_padded;
         *space.digits.entry(digits).or_default() += 1;
         space.range = match (space.requests, space.range, number) {
             (0, _, Some(number)) => Some((number, number)),
             (_, Some((least, greatest)), Some(number)) => Some((least.min(number), greatest.max(number))),
             _ => None,
         };
-        space.requests += 1;
         let hash = self.hasher.hash_one(key);
-        if hash.trailing_zeros() < space.halved {
-            return Some((place, hash));
-        }
-        let operation = u32::try_from(self.operation).unwrap_or(u32::MAX);
-        let key = space.counts.entry(hash).or_default();
-        if key.requests == 0 {
-            key.first = operation;
-        }
-        key.operations += u32::from(key.requests == 0 || key.last != operation);
-        key.requests = key.requests.saturating_add(1);
-        key.last = operation;
-        if space.counts.len() > COUNTED {
-            space.halved += 1;
-            let halved = space.halved;
-            space.counts.retain(|hash, _| hash.trailing_zeros() >= halved);
-        }
+        space.note_hash(hash, self.operation);
         Some((place, hash))
     }
 }
@@ -295,11 +338,11 @@ mod tests {
             coming.note(format!("session:{session}").as_bytes());
             staying.note(format!("session:{key}").as_bytes());
         }
-        let Some((Popularity::Active(found), _)) = coming.all[0].fit_active(all) else {
+        let Some((Popularity::Active(found), _)) = coming.all[0].fit_active(all, all) else {
             panic!("they come and go")
         };
         assert!((9..=11).contains(&found.at_a_time) && (370..=430).contains(&found.operations), "{found:?}");
-        assert_eq!(staying.all[0].fit_active(all), None);
+        assert_eq!(staying.all[0].fit_active(all, all), None);
     }
 
     #[test]
@@ -313,6 +356,21 @@ mod tests {
         }
         let first: Vec<u64> = spaces.all.iter().map(KeySpace::first_number).collect();
         assert_eq!(first, [2_026_113_000, 1_000, 100, 1_000]);
+    }
+
+    #[test]
+    fn signs_of_the_workloads_language_are_signs_in_keys() {
+        let mut spaces = KeySpaces::default();
+        for n in 0..200 {
+            spaces.note(b"a%{n}b");
+            spaces.note(b"q:a%20b");
+            spaces.note(format!("p:%{{{n}").as_bytes());
+            spaces.note(format!("u:{}", if n == 0 { "123456".into() } else { format!("{n:06}") }).as_bytes());
+        }
+        let only: Vec<Option<String>> = spaces.all.iter().map(KeySpace::only_key).collect();
+        assert_eq!(only, [Some("a%%{n}b".to_owned()), Some("q:a%20b".into()), None, None]);
+        assert_eq!(spaces.all[2].key_format(2), "p:%%{%{n}");
+        assert_eq!(spaces.all[3].key_format(3), "u:%{n:6}");
     }
 
     #[test]

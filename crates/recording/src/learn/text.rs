@@ -1,8 +1,12 @@
 //! What was learned, as a workload of commands (docs/commands.md) with how well it fits.
 
-use super::arguments::{argument, one_of, quoted, text_of};
-use super::arrivals::{Arrivals, SCALES_NS};
+use super::arguments::argument;
+use super::arrivals::Arrivals;
 use super::dialect::Dialect;
+use super::findings::{
+    COMPARED, LearnedWorkload, arrival_findings, gap_findings, greatest_difference, reuse_findings,
+    start_line,
+};
 use super::model::{ModelSequence, ModelSpace, model_distances};
 use super::operations::{OPERATIONS, write_operations};
 use super::popularity::Popularity;
@@ -10,34 +14,16 @@ use super::reuse::ReuseDistances;
 use super::sequences::{Pauses, SentCommand, SequenceForm, Sequences};
 use super::shapes::{Shape, Shapes, note};
 use super::spaces::{KeySpace, KeySpaces};
+use super::yaml_text::{one_of, quoted, text_of};
 use crate::entry::Entry;
 use crate::format::{Lack, RecordedEvent, RecordingError, RecordingHeader, RecordingReader};
-use crate::replay::{Chooser, RecordingSurvey, ReplayOptions, survey_file};
+use crate::replay::{Chooser, RecordingSurvey, ReplayOptions};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Requests of keys whose distances are looked at, and compared with as many of the workload.
-const COMPARED: u64 = 20_000_000;
-
-/// Sizes of caches that are told, percent of the keys.
-const CACHES: [u64; 3] = [1, 10, 50];
-
 /// Key spaces that are told one by one, those with the most requests.
 const TOLD_SPACES: usize = 20;
-
-/// A workload that was learned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LearnedWorkload {
-    /// The file, as `dyno run --workload` takes it.
-    pub text: String,
-    /// How well it fits, and what it leaves out: a line each.
-    pub findings: Vec<String>,
-    /// Operations a second: sequences, and commands that stand for themselves.
-    pub rate: f64,
-    /// Connections.
-    pub connections: u32,
-}
 
 /// A command that fills the keys of a space: one that was seen, or what a read of texts must have found.
 fn filling(
@@ -66,7 +52,9 @@ fn filling(
         return Some(dialect.put_text(key, &quoted("0")));
     }
     for name in dialect.filling_commands() {
-        let found = shapes.iter().filter(|(form, shape)| form.name == *name && uses(shape));
+        let found = shapes
+            .iter()
+            .filter(|(form, shape)| form.name == *name && uses(shape) && dialect.fills(&form.options));
         if let Some((form, shape)) = found.max_by_key(|(_, shape)| requests_of(shape)) {
             let rest = shape.arguments.iter().skip(2).map(|stats| argument(stats, key_of));
             let words: Vec<String> = [quoted(&form.name), key.to_owned()].into_iter().chain(rest).collect();
@@ -82,28 +70,29 @@ fn filling(
     Some(dialect.put_text(key, &text?))
 }
 
-/// Learns a workload from a recording.
+/// Learns a workload of commands from a recording.
 ///
 /// # Errors
 /// The file cannot be read, or holds nothing to learn from.
-pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingError> {
-    let options = ReplayOptions::default();
-    let (header, survey) = survey_file(path, &options)?;
-    let Some(dialect) = Dialect::of_recording(&header) else {
-        return Err(RecordingError::NotLearned(header.protocol.protocol_name()));
-    };
+pub(super) fn learn_commands(
+    path: &Path,
+    dialect: Dialect,
+    (header, survey): (&RecordingHeader, &RecordingSurvey),
+    options: &ReplayOptions,
+    seed: u64,
+) -> Result<LearnedWorkload, RecordingError> {
     let mut reader = RecordingReader::open_file(path)?;
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
     let mut reuse = ReuseDistances::default();
     let mut setup: BTreeMap<String, u64> = BTreeMap::new();
-    let limit_ns = pause_limit(path, &header, (&survey, &options))?;
+    let limit_ns = pause_limit(path, header, (survey, options))?;
     let mut sequences = Sequences::with_limit(limit_ns);
     let mut noted = Vec::new();
-    let mut chooser = Chooser::new(&options, header.protocol);
+    let mut chooser = Chooser::new(options, header.protocol);
     let mut entry = Entry::default();
     while let Some(event) = reader.next_event(&mut entry)? {
-        if event != RecordedEvent::Entry || !survey.sends(&options, &mut chooser, &entry) {
+        if event != RecordedEvent::Entry || !survey.sends(options, &mut chooser, &entry) {
             continue;
         }
         let name = dialect.command_name(&entry.arguments);
@@ -137,9 +126,10 @@ pub fn learn_file(path: &Path, seed: u64) -> Result<LearnedWorkload, RecordingEr
         return Err(RecordingError::Empty);
     }
     let chosen = sequences.most_frequent(OPERATIONS / 2);
-    let (fits, reused) = fit_keys(&spaces, &reuse, &chosen, seed);
+    let operations = sequences.operations(&chosen);
+    let (fits, reused) = fit_keys(&spaces, &reuse, (&chosen, operations), seed);
     let found = (&shapes, &spaces, &arrivals);
-    Ok(written((dialect, &header, &survey), found, (&chosen, &sequences), (&fits, reused), &setup, seed))
+    Ok(written((dialect, header, survey), found, (&chosen, &sequences), (&fits, reused), &setup, seed))
 }
 
 /// When a command was over for its connection.
@@ -174,7 +164,7 @@ fn pause_limit(
 fn fit_keys(
     spaces: &KeySpaces,
     reuse: &ReuseDistances,
-    chosen: &[(SequenceForm, u64)],
+    (chosen, operations): (&[(SequenceForm, u64)], u64),
     seed: u64,
 ) -> (Vec<(Popularity, f64)>, Vec<String>) {
     let fits: Vec<(Popularity, f64)> = spaces.all.iter().map(KeySpace::fit_popularity).collect();
@@ -182,13 +172,13 @@ fn fit_keys(
     if reuse.requests() == 0 || keys < 2 {
         return (fits, Vec::new());
     }
-    let made = model_of(spaces, reuse, (&fits, chosen), seed);
+    let made = model_of(spaces, reuse, (&fits, chosen, operations), seed);
     let coming = |(space, fit): (&KeySpace, &(Popularity, f64))| {
-        space.fit_active(spaces.operation).unwrap_or_else(|| fit.clone())
+        space.fit_active(spaces.operation, operations).unwrap_or_else(|| fit.clone())
     };
     let moving: Vec<(Popularity, f64)> = spaces.all.iter().zip(&fits).map(coming).collect();
     if moving != fits {
-        let of_moving = model_of(spaces, reuse, (&moving, chosen), seed);
+        let of_moving = model_of(spaces, reuse, (&moving, chosen, operations), seed);
         if greatest_difference(reuse, &of_moving, keys) < greatest_difference(reuse, &made, keys) {
             let findings = reuse_findings((reuse, &of_moving), keys, false);
             return (moving, findings);
@@ -202,7 +192,7 @@ fn fit_keys(
 fn model_of(
     spaces: &KeySpaces,
     reuse: &ReuseDistances,
-    (fits, chosen): (&[(Popularity, f64)], &[(SequenceForm, u64)]),
+    (fits, chosen, operations): (&[(Popularity, f64)], &[(SequenceForm, u64)], u64),
     seed: u64,
 ) -> ReuseDistances {
     let model: Vec<ModelSpace<'_>> = spaces
@@ -221,56 +211,7 @@ fn model_of(
         requests: form.steps.iter().flat_map(|step| &step.keys).map(|(_, key)| usize::from(*key)).collect(),
     };
     let sequences: Vec<ModelSequence> = chosen.iter().map(sequence).collect();
-    model_distances(&model, &sequences, (reuse.requests(), spaces.operation), seed)
-}
-
-/// The greatest difference of the shares of the requests that caches of the last used keys would answer, at any size.
-fn greatest_difference(reuse: &ReuseDistances, made: &ReuseDistances, keys: u64) -> f64 {
-    (0..)
-        .map(|doublings| 1u64 << doublings)
-        .take_while(|size| *size < keys)
-        .map(|size| (reuse.hit_ratio(size) - made.hit_ratio(size)).abs())
-        .fold(0.0, f64::max)
-}
-
-/// How soon keys are asked for again, then and in the workload. `is_still`: popularity does not change in the workload.
-fn reuse_findings(
-    (reuse, made): (&ReuseDistances, &ReuseDistances),
-    keys: u64,
-    is_still: bool,
-) -> Vec<String> {
-    let sizes = |percent: u64| (keys * percent / 100).max(1);
-    let shares = |of: &ReuseDistances| {
-        CACHES.map(|percent| format!("{:.1}", of.hit_ratio(sizes(percent)) * 100.0)).join(", ")
-    };
-    let off = greatest_difference(reuse, made, keys) * 100.0;
-    let caches = CACHES.map(|percent| percent.to_string()).join(", ");
-    let of_first = match reuse.requests() {
-        COMPARED => format!(" (the first {COMPARED} requests)"),
-        _ => String::new(),
-    };
-    let mut findings = vec![format!(
-        "a cache that keeps {caches} % of the keys, the last used ones, would have answered {} % of the requests of \
-         keys, and {} % of the workload's; off by at most {off:.1} points at any size{of_first}",
-        shares(reuse),
-        shares(made)
-    )];
-    let drift = reuse.drift().filter(|_| of_first.is_empty());
-    let index = |of: f64| format!("{of:.1}");
-    findings.extend(drift.map(|drift| match (is_still, made.drift()) {
-        (false, Some(own)) => format!(
-            "index of drift of the keys' popularity {}, and {} of the workload's (1: each key is as popular in the second half \
-             as in the first)",
-            index(drift),
-            index(own)
-        ),
-        _ => format!(
-            "index of drift of the keys' popularity {} (1: each key is as popular in the second half as in the \
-             first, as it is in the workload)",
-            index(drift)
-        ),
-    }));
-    findings
+    model_distances(&model, &sequences, (reuse.requests(), operations), seed)
 }
 
 /// Names of key spaces, of which one may have several tiers: each with the share of its requests.
@@ -368,7 +309,7 @@ fn written(
     }
     let key_of = |space: usize| {
         if let Some(key) = spaces.all[space].only_key() {
-            return quoted(key);
+            return quoted(&key);
         }
         let all: Vec<(String, u64)> =
             names[space].iter().map(|(name, weight)| (format!("{{ $key: {name} }}"), *weight)).collect();
@@ -403,23 +344,15 @@ fn written(
     let draw = |space: usize| spaces.all[space].only_key().is_none().then(|| key_of(space));
     let count = write_operations(&mut body, shapes, (chosen, sequences), (&key_of, &draw), &mut findings);
     gaps((dialect, header, survey), (shapes, spaces, arrivals), setup, &mut findings);
-    let rate = count as f64 / (survey.length_ns.max(1) as f64 / 1e9);
-    let mut text = String::from("# Learned from a recording by `dyno learn`. See docs/learn.md.\n");
-    let _ = writeln!(
-        text,
-        "# As it was: --rate {rate:.1} --connections {} --arrivals {}",
-        survey.users.max(1),
-        if is_even(arrivals) { "constant" } else { "poisson" }
-    );
+    // In no time there is no rate.
+    let is_timed = survey.length_ns > 0 && !header.is_without(Lack::Times);
+    let rate = is_timed.then(|| count as f64 / (survey.length_ns as f64 / 1e9));
+    let mut text = start_line(rate, survey.users.max(1), arrivals);
     for finding in &findings {
         let _ = writeln!(text, "# - {}", finding.replace('\n', " "));
     }
     text.push_str(&body);
     LearnedWorkload { text, findings, rate, connections: survey.users.max(1) }
-}
-
-fn is_even(arrivals: &Arrivals) -> bool {
-    arrivals.dispersion().iter().flatten().all(|index| *index < 0.5)
 }
 
 /// What the workload does not have of the recording.
@@ -429,18 +362,7 @@ fn gaps(
     setup: &BTreeMap<String, u64>,
     findings: &mut Vec<String>,
 ) {
-    let scales = arrivals.dispersion();
-    let known: Vec<String> = scales
-        .iter()
-        .zip(SCALES_NS)
-        .filter_map(|(index, scale)| Some(format!("{:.2} at {} ms", (*index)?, scale / 1_000_000)))
-        .collect();
-    if !known.is_empty() && !header.is_without(Lack::Times) {
-        findings.push(format!(
-            "index of dispersion of the arrivals {} (1: Poisson; those of the workload are as --arrivals and --rate say)",
-            known.join(", ")
-        ));
-    }
+    findings.extend(arrival_findings(arrivals, header));
     let reads: Vec<&str> = dialect
         .reading_commands()
         .iter()
@@ -471,16 +393,7 @@ fn gaps(
              others"
         ));
     }
-    for (reason, count) in &survey.left_out {
-        findings.push(format!("left out: {count} {reason}"));
-    }
-    for lack in &header.lacks {
-        findings.push(format!(
-            "the recording's source ({}) does not tell {}",
-            header.source,
-            lack.lack_words()
-        ));
-    }
+    findings.extend(gap_findings(header, survey));
     findings.push(
         "a key that holds many elements is filled by one command of the load: what it holds comes with the run".into(),
     );
@@ -495,6 +408,7 @@ mod tests {
     use super::*;
     use crate::entry::Arguments;
     use crate::format::{RecordingPoint, RecordingWriter};
+    use crate::replay::survey_file;
     use dyno_types::rng::{below, mix_bits};
 
     fn learned(lines: impl Iterator<Item = String>) -> LearnedWorkload {
@@ -521,7 +435,9 @@ mod tests {
             writer.push_entry(&entry).unwrap();
         }
         writer.finish().unwrap();
-        learn_file(&path, 7).unwrap()
+        let options = ReplayOptions::default();
+        let (header, survey) = survey_file(&path, &options).unwrap();
+        learn_commands(&path, Dialect::Redis, (&header, &survey), &options, 7).unwrap()
     }
 
     #[test]
@@ -533,7 +449,7 @@ mod tests {
             _ => format!("GET user:{}", below(mix_bits(n), 500)),
         };
         let found = learned((0..8_000).map(line));
-        assert_eq!((found.connections, (found.rate - 750.0).abs() < 1.0), (3, true));
+        assert_eq!((found.connections, (found.rate.unwrap() - 750.0).abs() < 1.0), (3, true));
         let has = |part: &str| assert!(found.text.contains(part), "{part}\n{}", found.text);
         has(
             "seed: 7\nkeys:\n  k0: { count: 500, format: \"user:%{n}\" }\nload:\n  - { for: k0, command: [\"SET\", ",

@@ -171,6 +171,16 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                     "replay.rs",
                     "what_is_learned_behaves_like_the_recording",
                 ),
+                there(
+                    "learn mongodb.dyno -o work.yaml",
+                    "learn_mongodb.rs",
+                    "a_learned_workload_sends_the_mix_that_was_recorded",
+                ),
+                there(
+                    "run mongodb://127.0.0.1/shop --workload work.yaml --rate 500 --users 8",
+                    "learn_mongodb.rs",
+                    "a_learned_workload_sends_the_mix_that_was_recorded",
+                ),
             ],
         ),
         ("docs/experiments.md", vec![here("plan docs/examples/users.yaml")]),
