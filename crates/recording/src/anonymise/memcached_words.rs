@@ -37,8 +37,11 @@ pub(super) fn change_words(arguments: &Arguments, permutation: &mut KeyedPermuta
         let is_figure = is_number(word);
         if keys.contains(&number) && !is_figure {
             out.push_word(&permutation.permute_key(word));
-        } else if Some(number) == value && (!is_figure || arguments.long_value(number).is_some()) {
-            permutation.push_other(arguments, number, &mut out);
+        } else if Some(number) == value {
+            match is_figure && arguments.long_value(number).is_none() {
+                true => out.push_word(word),
+                false => permutation.push_other(arguments, number, &mut out),
+            }
         } else if !is_figure && is_stray(number, word) {
             out.push_word(&permutation.permute_key(word));
         } else if !is_said(number) {
@@ -86,6 +89,9 @@ mod tests {
         assert_eq!(changed(&[b"delete", b"k", b"noreply"])[2], b"noreply");
         // What ends with such a letter is a value.
         assert_eq!(changed(&[b"ms", b"user:1", b"Only"]).len(), 3);
+        for value in [&b""[..], b"1.5", b"1e9", b"12"] {
+            assert_eq!(changed(&[b"ms", b"user:1", b"T60", value])[2..], [&b"T60"[..], value]);
+        }
         assert!(reason_against(&Arguments::from_words(["secret", "word"])).is_some());
         assert_eq!(reason_against(&Arguments::from_words(["touch", "k", "1"])), None);
     }
