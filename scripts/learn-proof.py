@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether a workload that `dyno learn` makes behaves like the traffic that it was learned from: the table of docs/learn.md.
+"""Whether a workload that `dyno learn` makes behaves like the traffic that it was learned from.
 
     scripts/learn-proof.py DYNO [--seconds 20] [--replays 5] [SOURCE...]
 
