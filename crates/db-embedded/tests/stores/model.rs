@@ -323,6 +323,7 @@ impl Model {
                 Ok((1, vec![projected(if *returns_new { &new } else { old }, fields)]))
             }
             Action::Aggregate { .. } => Err("no aggregations"),
+            Action::Command { .. } => Err("no commands"),
         }
     }
 
