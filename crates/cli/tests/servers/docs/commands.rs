@@ -393,6 +393,8 @@ fn clusters() -> Vec<Row> {
         there(command, "kubernetes/roles.rs", test)
     };
     vec![
+        measured("run cluster.yaml --set phases.measure.duration=60s --out calibration"),
+        measured("requests calibration"),
         there(
             "run bexhoma/dragonfly-3 --set server.kind=redis --set workload.ycsb.records=10000 --set phases.load.rate=10000 \
          --set phases.measure.operations=40000 --set phases.measure.rate=8000 --set \
@@ -401,8 +403,6 @@ fn clusters() -> Vec<Row> {
             "kubernetes/presets.rs",
             "all_five",
         ),
-        measured("run cluster.yaml --set phases.measure.duration=60s --out calibration"),
-        measured("requests calibration"),
         inside("run sweep.yaml --in-cluster --out night"),
         inside("status night --wait"),
         inside("fetch night --remove"),
