@@ -72,7 +72,10 @@ impl LoadedData {
             |key: &str| run.run.settings.iter().find(|one| one.key == key).map(|one| one.value.as_str());
         if let Some(path) = setting("dyno.template") {
             let seed = setting("dyno.seed").and_then(|seed| seed.parse().ok());
-            return Ok(Some(LoadedData::Documents(LoadedDocuments::read((path, seed), run, all)?)));
+            let documents = LoadedDocuments::read((path, seed), run, all)?;
+            // Whatever is there could have been made by such commands: nothing tells it from what belongs to another.
+            let is_known = !documents.template.has_changing_commands();
+            return Ok(is_known.then_some(LoadedData::Documents(documents)));
         }
         if setting("recordcount").is_none() {
             return Ok(None);

@@ -106,6 +106,14 @@ impl WorkloadTemplate {
         self.operations.iter().map(move |one| (one.name.as_str(), of(one)))
     }
 
+    /// Returns whether an operation is a command of the database that may change what is there, in ways that are not known.
+    pub fn has_changing_commands(&self) -> bool {
+        let mut steps = self.operations.iter().flat_map(|operation| &operation.steps);
+        steps.any(|step| {
+            matches!(&step.kind, OperationKind::Action(action) if matches!(**action, Action::Command { changes: true, .. }))
+        })
+    }
+
     /// Fields of a collection that operations change, by the first part of their names; an empty name is all of them.
     pub fn changed_fields(&self, collection: usize) -> Vec<String> {
         let steps = self.operations.iter().flat_map(|operation| &operation.steps);
