@@ -68,7 +68,10 @@ const OWN_VARIABLES: [&str; 12] = [
 ];
 
 /// Fields of a reference to a document, and the parts of an index that take all fields.
-const OWN_FIELDS: [&str; 5] = ["$ref", "$id", "$db", "$**", "$"];
+const OWN_FIELDS: [&str; 6] = ["$ref", "$id", "$db", "$**", "$", "$natural"];
+
+/// Digits of a place in an array at most: longer numbers may be those of people or accounts.
+const PLACE_DIGITS: usize = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Alphabet {
@@ -194,7 +197,9 @@ impl DocumentWords {
 
     /// A part of a path, or of a collection's name, that is no `$` of its own. Numbers are places in arrays.
     fn permute_part(&mut self, part: &str) -> String {
-        self.change_word(Alphabet::Name, part, |name| name == "_id" || is_number(name))
+        self.change_word(Alphabet::Name, part, |name| {
+            name == "_id" || is_number(name) && name.len() <= PLACE_DIGITS
+        })
     }
 
     /// A path of names of fields, each by itself: `items.0.name`, `items.$[item].name`.

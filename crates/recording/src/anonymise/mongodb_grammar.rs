@@ -136,7 +136,7 @@ const COLLATION: Rule = Fields(&[
 ]);
 
 const SESSION: Rule =
-    Fields(&[("id", Bytes), ("uid", Bytes), ("txnNumber", Plain), ("txnUUID", Bytes), ("stmtId", Plain)]);
+    Fields(&[("id", Bytes), ("uid", Dropped), ("txnNumber", Plain), ("txnUUID", Bytes), ("stmtId", Plain)]);
 
 /// What any command may have.
 pub(super) const COMMON: Table = &[
