@@ -5,7 +5,7 @@ use super::sequences::{SequenceForm, Sequences};
 use super::shapes::{CommandPattern, Shape, Shapes};
 use super::yaml_text::quoted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Operations of a workload: what a run can tell apart, and room for the rest.
@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 
 /// Names that are given once.
 #[derive(Default)]
-struct Names(BTreeMap<String, u32>);
+struct Names(BTreeSet<String>);
 
 impl Names {
     /// A name that is like `text`, in letters, digits and underscores.
@@ -25,9 +25,12 @@ impl Names {
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
             .collect();
-        let number = self.0.entry(plain.clone()).or_default();
-        *number += 1;
-        if *number == 1 { plain } else { format!("{plain}_{number}") }
+        let (mut own, mut number) = (plain.clone(), 1);
+        while !self.0.insert(own.clone()) {
+            number += 1;
+            own = format!("{plain}_{number}");
+        }
+        own
     }
 }
 

@@ -64,6 +64,7 @@ mod reason {
         "commands that set up connections, ask a server what it is, make collections, or end sessions";
     pub const PATTERNS: &str = "commands with patterns, code, places or searches in texts";
     pub const LONG: &str = "commands whose form is very long, or that came after all that are told apart";
+    pub const WRITES_OUT: &str = "aggregations that write into a collection ($out, $merge)";
     pub const NO_COLLECTION: &str = "commands of no collection";
     pub const DAMAGED: &str = "commands that are no well-formed documents";
 }
@@ -71,6 +72,18 @@ mod reason {
 /// Commands that are learned.
 const LEARNED: [&str; 8] =
     ["aggregate", "count", "delete", "distinct", "find", "findAndModify", "insert", "update"];
+
+/// Returns whether an aggregation writes what it finds into a collection.
+fn writes_out(body: &[u8]) -> bool {
+    let Some(pipeline) = bson::find_element(body, "pipeline").and_then(|pipeline| pipeline.as_document())
+    else {
+        return false;
+    };
+    let stages = bson::read_elements(pipeline).into_iter().flatten().map_while(Result::ok);
+    stages
+        .filter_map(|stage| stage.as_document())
+        .any(|stage| ["$out", "$merge"].iter().any(|name| bson::find_element(stage, name).is_some()))
+}
 
 /// The database of most commands that would be learned.
 fn usual_database(path: &Path) -> Result<String, RecordingError> {
@@ -120,8 +133,11 @@ pub(super) fn read_documents(
 impl LearnedDocuments {
     fn note_entry(&mut self, entry: &Entry, half: usize) -> Result<(), &'static str> {
         let arguments = &entry.arguments;
-        if arguments.count() != 3 || arguments.long_value(2).is_some() {
+        if arguments.count() != 3 {
             return Err(reason::DAMAGED);
+        }
+        if arguments.long_value(2).is_some() {
+            return Err(reason::LONG);
         }
         let (name, body) = (String::from_utf8_lossy(arguments.word(0)).into_owned(), arguments.word(2));
         bson::check(body).map_err(|_| reason::DAMAGED)?;
@@ -151,6 +167,9 @@ impl LearnedDocuments {
         }
         let is_in_transaction = bson::find_element(body, "autocommit").is_some();
         self.transactions += u64::from(is_in_transaction);
+        if name == "aggregate" && writes_out(body) {
+            return Err(reason::WRITES_OUT);
+        }
         if name == "insert" {
             self.note_insert(&collection, body);
             self.arrivals.note(entry.at_ns);

@@ -10,7 +10,7 @@ use super::{LearnedDocuments, LearnedForm};
 use crate::format::{Lack, RecordingHeader};
 use crate::replay::RecordingSurvey;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Operations of a workload: what a run can tell apart, and room for the rest.
@@ -179,11 +179,14 @@ fn list_operations(
             "left out: {rest} commands ({share:.2} %) of rarer forms than the first {OPERATIONS}"
         ));
     }
-    let mut used: BTreeMap<String, u32> = BTreeMap::new();
+    let mut used: BTreeSet<String> = BTreeSet::new();
     let named = |(count, name, what): (u64, String, String)| {
-        let number = used.entry(name.clone()).or_default();
-        *number += 1;
-        let own = if *number == 1 { name } else { format!("{name}_{number}") };
+        let mut own = name.clone();
+        let mut number = 1;
+        while !used.insert(own.clone()) {
+            number += 1;
+            own = format!("{name}_{number}");
+        }
         (format!("  {own}: {{ weight: {count}, {what} }}\n"), count)
     };
     all.into_iter().take(OPERATIONS).map(named).collect()
