@@ -99,14 +99,20 @@ pub fn pod_use(facts: &BTreeMap<String, String>, recording: &Recording) -> BTree
 
 /// The greatest rate of a counter of seconds over a window, or over all where that is shorter.
 fn most_cores(cpu: &RecordedSeries) -> Option<f64> {
-    let known: Vec<f64> = cpu.points.iter().filter(|(_, value)| value.is_some()).map(|(at, _)| *at).collect();
-    let last = *known.last()?;
-    let ends = known.iter().filter_map(|from| {
-        let whole = known.iter().find(|to| **to >= from + WINDOW_MS);
-        let to = whole.copied().or((*from == known[0]).then_some(last))?;
-        cpu.rate_between(*from, to)
-    });
-    ends.reduce(f64::max)
+    let known: Vec<(f64, f64)> = cpu.points.iter().filter_map(|(at, value)| Some((*at, (*value)?))).collect();
+    // Of a counter that begins anew the part before is not known.
+    let rate = |(from, low): (f64, f64), (to, high): (f64, f64)| {
+        (to > from && high >= low).then(|| (high - low) / (to - from) * 1e3)
+    };
+    let (mut end, mut most) = (0, None);
+    for from in &known {
+        while end < known.len() && known[end].0 < from.0 + WINDOW_MS {
+            end += 1;
+        }
+        let Some(to) = known.get(end) else { break };
+        most = most.into_iter().chain(rate(*from, *to)).reduce(f64::max);
+    }
+    most.or_else(|| rate(*known.first()?, *known.last()?))
 }
 
 #[cfg(test)]

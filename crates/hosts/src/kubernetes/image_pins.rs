@@ -72,10 +72,13 @@ impl ImagePins {
         }
         let (mut messages, before) = (Vec::new(), self.known.len());
         for (image, places) in found {
-            let ids: BTreeSet<&str> = places.iter().map(|(id, _)| *id).collect();
-            match ids.first() {
-                Some(id) if ids.len() == 1 => {
-                    if is_digest_of(image, id) {
+            // One image may be known by names of several registries.
+            let digest =
+                |id: &'_ str| id.rsplit_once('@').map_or(id.to_owned(), |(_, digest)| digest.to_owned());
+            let digests: BTreeSet<String> = places.iter().map(|(id, _)| digest(id)).collect();
+            match digests.len() {
+                1 => {
+                    if let Some((id, _)) = places.iter().find(|(id, _)| is_digest_of(image, id)) {
                         self.known.insert(image.to_owned(), (*id).to_owned());
                     }
                 }
@@ -96,7 +99,7 @@ impl ImagePins {
     }
 }
 
-/// Returns whether `pinned` is `image` by a digest: of the same repository, whose registry may be told or not.
+/// Returns whether `pinned` is `image` by a digest: of the same repository and registry, which is Docker's where none is named.
 fn is_digest_of(image: &str, pinned: &str) -> bool {
     if image.contains('@') {
         return false;
@@ -105,8 +108,11 @@ fn is_digest_of(image: &str, pinned: &str) -> bool {
     // The last colon is that of a tag, unless a slash comes after it: then it is that of a port.
     let name =
         image.rsplit_once(':').map_or(image, |(name, tag)| if tag.contains('/') { image } else { name });
-    let is_same =
-        repository == name || repository.strip_suffix(name).is_some_and(|registry| registry.ends_with('/'));
+    let host = name.split_once('/').map_or("", |(host, _)| host);
+    let has_host = host == "localhost" || host.contains(['.', ':']);
+    let bare = repository.strip_prefix("docker.io/").filter(|_| !has_host);
+    let is_same = repository == name
+        || bare.is_some_and(|bare| bare == name || bare.strip_prefix("library/") == Some(name));
     is_same && digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
@@ -176,6 +182,9 @@ mod tests {
             ("registry.example:5000/dyno", "registry.example:5000/dyno", true),
             ("redis:7", "docker.io/library/import-2026-11-30", false),
             ("redis:7", "docker.io/library/notredis", false),
+            ("dyno:1", "other.example/team/dyno", false),
+            ("team/dyno:1", "docker.io/team/dyno", true),
+            ("registry.example/dyno", "docker.io/registry.example/dyno", false),
         ] {
             assert_eq!(is_digest_of(image, &format!("{repository}@{digest}")), expected, "{image}");
         }
