@@ -81,8 +81,12 @@ pub fn pod_use(facts: &BTreeMap<String, String>, recording: &Recording) -> BTree
         let Some(pod) = key.strip_prefix("pod.").and_then(|key| key.strip_suffix(".component")) else {
             continue;
         };
-        let (server, worker) = (format!("server-{pod}"), format!("worker-{pod}-"));
-        let own = recording.source_names().filter(|name| *name == server || name.starts_with(&worker));
+        // The only worker of a pod is called after it, several have numbers.
+        let (server, worker) = (format!("server-{pod}"), format!("worker-{pod}"));
+        let several = format!("{worker}-");
+        let own = recording
+            .source_names()
+            .filter(|name| *name == server || *name == worker || name.starts_with(&several));
         for source in own {
             let series = |name: &str| recording.find_series(source, name);
             let memory =
@@ -142,8 +146,8 @@ mod tests {
             let row =
                 [("cgroup.cpu_s", Counter, busy(second)), ("cgroup.memory_peak_bytes", Gauge, 4.0 * MIB)];
             recording.push("worker-d1-w-0-abcde-1", at, row);
-            recording.push("worker-d1-w-1-fghij-1", at, [("cgroup.cpu_s", Counter, 0.1 * second)]);
-            recording.push("worker-d1-l-0-klmno-1", at, [("cgroup.memory_peak_bytes", Gauge, 9.0 * MIB)]);
+            recording.push("worker-d1-w-1-fghij", at, [("cgroup.cpu_s", Counter, 0.1 * second)]);
+            recording.push("worker-d1-l-0-klmno", at, [("cgroup.memory_peak_bytes", Gauge, 9.0 * MIB)]);
         }
         for (at, cpu, bytes) in [(0.0, 0.0, 1.0), (12.0, 3.0, 80.0), (24.0, 12.0, 40.0)] {
             let row =
