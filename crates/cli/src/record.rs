@@ -26,6 +26,7 @@ use dyno_recording::sources::traffic_log::{is_traffic_log, record_traffic_logs};
 use dyno_recording::sources::{NewRecording, SourceError};
 use dyno_recording::{RecordingError, RecordingHeader, RecordingPoint, RecordingTotals, RecordingWriter};
 use dyno_types::bounded;
+use dyno_types::units::counted;
 use signal_hook::consts::SIGINT;
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, remove_file};
@@ -53,9 +54,9 @@ pub fn learn(args: &LearnArgs) -> Result<Exit, Failure> {
         File::create_new(&args.out).map_err(|why| Failure::usage(format!("--out: {out}: {why}")))?;
     file.write_all(learned.text.as_bytes()).map_err(Failure::internal)?;
     terminal::line(&format!(
-        "{out}: as it was, {}{} connections",
+        "{out}: as it was, {}{}",
         learned.rate.map_or(String::new(), |rate| format!("{rate:.1} operations a second on ")),
-        learned.connections
+        counted(learned.connections as usize, "connection")
     ));
     learned.findings.iter().for_each(|finding| terminal::line(&format!("- {finding}")));
     Ok(Exit::Ok)

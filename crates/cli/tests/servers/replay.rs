@@ -691,7 +691,7 @@ fn sequences_and_keys_that_come_and_go_are_learned() {
     let said = stdout(&output);
     // 40 pages a second.
     assert!(said.contains("40.0 operations a second on 4 connections"), "{said}");
-    assert!(said.contains("1 forms of sequences") && said.contains("hold 100.0 % of the commands"), "{said}");
+    assert!(said.contains("sequences of 1 form,") && said.contains("hold 100.0 % of the commands"), "{said}");
     let told = said.split("session:%{n}: ").nth(1).and_then(|rest| rest.split("popularity ").nth(1)).unwrap();
     let at_a_time: u64 = told.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
     assert!((7..=9).contains(&at_a_time), "{said}");

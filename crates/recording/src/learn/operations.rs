@@ -5,6 +5,7 @@ use super::sequences::{SequenceForm, Sequences};
 use super::shapes::{CommandPattern, Shape, Shapes};
 use super::yaml_text::quoted;
 
+use dyno_types::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -77,9 +78,9 @@ pub(super) fn write_operations(
     if let Some(limit_ns) = sequences.limit_ns {
         let inside: u64 = chosen.iter().map(|(form, count)| form.steps.len() as u64 * count).sum();
         findings.push(format!(
-            "{} forms of sequences, between pauses of {:.1} ms and more, hold {:.1} % of the commands; the others stand for \
+            "sequences of {}, between pauses of {:.1} ms and more, hold {:.1} % of the commands; the others stand for \
              themselves",
-            chosen.len(),
+            counted(chosen.len(), "form"),
             limit_ns as f64 / 1e6,
             share(inside)
         ));
