@@ -47,6 +47,12 @@ pub enum PodsError {
     /// The cluster has not the nodes that the run's pods need.
     #[error("{0}")]
     NoRoom(String),
+    /// Nodes have this image by its name, and not by the digest that it was asked for by.
+    #[error("{0} cannot be pulled by its digest")]
+    NotPulled(String),
+    /// Images are not those of the experiment's first run.
+    #[error("{0}")]
+    OtherImages(String),
     /// Pods are not ready in time.
     #[error("not ready after {} s: {why}", waited.as_secs())]
     Late {

@@ -10,11 +10,24 @@ use std::path::{Path, PathBuf};
 /// The file in an experiment's directory.
 const FILE: &str = "images.json";
 
-/// Images as the experiment names them, each with the digest that its first run has found.
+/// Why a container has no image, by the cluster's reasons.
+const NOT_PULLED: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"];
+
+/// Images as the experiment names them, each with the digest that its first run has found: `REPOSITORY@sha256:...` for one that
+/// is asked for by it, `sha256:...` for one that nodes have by its name alone, and whose digest is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImagePins {
     file: PathBuf,
     known: BTreeMap<String, String>,
+}
+
+/// What pods that are ready say of their images.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ImagesFound {
+    /// Images that are not the same on all nodes.
+    pub warnings: Vec<String>,
+    /// Images that are others than in the first run.
+    pub changed: Vec<String>,
 }
 
 impl ImagePins {
@@ -28,7 +41,8 @@ impl ImagePins {
                 })?,
                 None => BTreeMap::new(),
             };
-        if let Some((image, pinned)) = known.iter().find(|(image, pinned)| !is_digest_of(image, pinned)) {
+        let is_known = |image: &str, pinned: &str| is_digest(pinned) || is_digest_of(image, pinned);
+        if let Some((image, pinned)) = known.iter().find(|(image, pinned)| !is_known(image, pinned)) {
             let message =
                 format!("{}: {pinned} is no digest of {image}; nothing of it is used", file.display());
             return Err(LocalError::Untrusted(message));
@@ -42,7 +56,8 @@ impl ImagePins {
         for part in ["containers", "initContainers"] {
             let containers = pod.get_mut(part).and_then(Value::as_array_mut);
             for image in containers.into_iter().flatten().filter_map(|one| one.get_mut("image")) {
-                if let Some(pinned) = image.as_str().and_then(|name| self.known.get(name)) {
+                let pinned = image.as_str().and_then(|name| self.known.get(name));
+                if let Some(pinned) = pinned.filter(|pinned| !is_digest(pinned)) {
                     *image = pinned.as_str().into();
                 }
             }
@@ -54,9 +69,33 @@ impl ImagePins {
         self.known.iter().find(|(_, pinned)| *pinned == image).map_or(image, |(name, _)| name)
     }
 
-    /// Takes down the digests of pods that are ready, for the next runs; returns what is to be said of images that are not one.
-    /// An image that came by no registry has no digest, and stays as it is.
-    pub fn note_images(&mut self, pods: &[Value]) -> io::Result<Vec<String>> {
+    /// The image, as the experiment names it, that a pod waits for in vain: its node has it by that name and not by its digest,
+    /// which no registry gives either. So it is with images that were loaded into nodes.
+    pub fn not_pulled(&self, pod: &Value) -> Option<String> {
+        let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let waiting: Vec<Value> = ["containerStatuses", "initContainerStatuses"]
+            .into_iter()
+            .flat_map(|key| all(&pod["status"][key]))
+            .filter(|one| NOT_PULLED.iter().any(|reason| one["state"]["waiting"]["reason"] == *reason))
+            .collect();
+        let containers = ["containers", "initContainers"].into_iter().flat_map(|key| all(&pod["spec"][key]));
+        let mut images = containers.filter(|one| waiting.iter().any(|status| status["name"] == one["name"]));
+        images.find_map(|one| {
+            let image = one["image"].as_str()?;
+            self.known.iter().find(|(_, pinned)| *pinned == image).map(|(name, _)| name.clone())
+        })
+    }
+
+    /// Asks for this image by its name from now on; its digest is compared.
+    pub fn unpin(&mut self, image: &str) -> io::Result<()> {
+        if let Some(pinned) = self.known.get_mut(image) {
+            *pinned = digest_of(pinned).to_owned();
+        }
+        self.write()
+    }
+
+    /// Takes down the digests of pods that are ready, for the next runs. An image that has no digest stays as it is.
+    pub fn note_images(&mut self, pods: &[Value]) -> io::Result<ImagesFound> {
         let mut found: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
         for pod in pods {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
@@ -70,33 +109,51 @@ impl ImagePins {
                 }
             }
         }
-        let (mut messages, before) = (Vec::new(), self.known.len());
+        let (mut said, before) = (ImagesFound::default(), self.known.len());
         for (image, places) in found {
             // One image may be known by names of several registries.
-            let digest =
-                |id: &'_ str| id.rsplit_once('@').map_or(id.to_owned(), |(_, digest)| digest.to_owned());
-            let digests: BTreeSet<String> = places.iter().map(|(id, _)| digest(id)).collect();
-            match digests.len() {
-                1 => {
+            let digests: BTreeSet<&str> = places.iter().map(|(id, _)| digest_of(id)).collect();
+            let each: Vec<String> = places.iter().map(|(id, node)| format!("{id} on {node}")).collect();
+            match self.known.get(image) {
+                Some(pinned) if digests.iter().any(|found| *found != digest_of(pinned)) => {
+                    said.changed.push(format!(
+                        "{image} is another image than in the first run of this experiment, which had {pinned}: {}; name \
+                         it by its digest, or begin a new experiment",
+                        each.join(", ")
+                    ));
+                }
+                Some(_) => {}
+                None if digests.len() == 1 => {
                     if let Some((id, _)) = places.iter().find(|(id, _)| is_digest_of(image, id)) {
                         self.known.insert(image.to_owned(), (*id).to_owned());
                     }
                 }
-                _ => {
-                    let each: Vec<String> =
-                        places.iter().map(|(id, node)| format!("{id} on {node}")).collect();
-                    messages.push(format!(
-                        "{image} is not the same image on all nodes: {}; name it by its digest, or have it pulled (pull: Always)",
-                        each.join(", ")
-                    ));
-                }
+                None => said.warnings.push(format!(
+                    "{image} is not the same image on all nodes: {}; name it by its digest, or have it pulled (pull: Always)",
+                    each.join(", ")
+                )),
             }
         }
         if self.known.len() > before {
-            dyno_localhost::trusted::write(&self.file, &serde_json::to_vec(&self.known)?)?;
+            self.write()?;
         }
-        Ok(messages)
+        Ok(said)
     }
+
+    fn write(&self) -> io::Result<()> {
+        dyno_localhost::trusted::write(&self.file, &serde_json::to_vec(&self.known)?)
+    }
+}
+
+/// The digest of an image's id, or all of it.
+fn digest_of(id: &str) -> &str {
+    id.rsplit_once('@').map_or(id, |(_, digest)| digest)
+}
+
+/// Returns whether a text is a digest, without a repository.
+fn is_digest(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns whether `pinned` is `image` by a digest: of the same repository and registry, which is Docker's where none is named.
@@ -104,7 +161,7 @@ fn is_digest_of(image: &str, pinned: &str) -> bool {
     if image.contains('@') {
         return false;
     }
-    let Some((repository, digest)) = pinned.split_once("@sha256:") else { return false };
+    let Some((repository, digest)) = pinned.split_once('@') else { return false };
     // The last colon is that of a tag, unless a slash comes after it: then it is that of a port.
     let name =
         image.rsplit_once(':').map_or(image, |(name, tag)| if tag.contains('/') { image } else { name });
@@ -113,7 +170,7 @@ fn is_digest_of(image: &str, pinned: &str) -> bool {
     let bare = repository.strip_prefix("docker.io/").filter(|_| !has_host);
     let is_same = repository == name
         || bare.is_some_and(|bare| bare == name || bare.strip_prefix("library/") == Some(name));
-    is_same && digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    is_same && is_digest(digest)
 }
 
 #[cfg(test)]
@@ -150,14 +207,14 @@ mod tests {
             pod("n1", "redis:7", &format!("docker-pullable://{redis}")),
             pod("n0", "localhost/dyno:test", &digest('b')),
         ];
-        assert_eq!(first.note_images(&pods).unwrap(), Vec::<String>::new());
+        assert_eq!(first.note_images(&pods).unwrap(), ImagesFound::default());
         let next = ImagePins::of_experiment(&folder.path().join("kubernetes-b.json")).unwrap();
         assert_eq!(next, first);
         next.pin_images(&mut object);
         assert_eq!(object, job(&redis));
         assert_eq!((next.name_of(&redis), next.name_of("other:1")), ("redis:7", "other:1"));
         // What it runs is found again, and is no image of its own.
-        assert_eq!(first.note_images(&[pod("n0", &redis, &redis)]).unwrap(), Vec::<String>::new());
+        assert_eq!(first.note_images(&[pod("n0", &redis, &redis)]).unwrap(), ImagesFound::default());
         assert_eq!(first, next);
     }
 
@@ -167,9 +224,41 @@ mod tests {
         let mut pins = ImagePins::of_experiment(&folder.path().join("kubernetes-a.json")).unwrap();
         let id = |letter| format!("docker.io/library/redis@{}", digest(letter));
         let pods = [pod("n0", "redis:7", &id('a')), pod("n1", "redis:7", &id('b'))];
-        let told = pins.note_images(&pods).unwrap();
+        let told = pins.note_images(&pods).unwrap().warnings;
         assert!(told.len() == 1 && told[0].contains("on n0") && told[0].contains("on n1"), "{told:?}");
         assert!(pins.known.is_empty() && !folder.path().join(FILE).exists());
+    }
+
+    #[test]
+    fn an_image_that_nodes_have_by_its_name_alone_is_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join("kubernetes-a.json");
+        let mut pins = ImagePins::of_experiment(&journal).unwrap();
+        let id = |letter| format!("docker.io/library/dyno@{}", digest(letter));
+        pins.note_images(&[pod("n0", "dyno", &id('a'))]).unwrap();
+        let waits = |image: &str, reason: &str| {
+            json!({
+                "spec": {"containers": [{"name": "other", "image": "other:1"}, {"name": "c", "image": image}]},
+                "status": {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": reason}}}]},
+            })
+        };
+        for reason in ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"] {
+            assert_eq!(pins.not_pulled(&waits(&id('a'), reason)).as_deref(), Some("dyno"));
+        }
+        assert_eq!(pins.not_pulled(&waits(&id('a'), "ContainerCreating")), None);
+        // By its name it was not pinned: what waits is the registry's.
+        assert_eq!(pins.not_pulled(&waits("dyno", "ErrImagePull")), None);
+        pins.unpin("dyno").unwrap();
+        let mut next = ImagePins::of_experiment(&journal).unwrap();
+        assert_eq!(next, pins);
+        let mut object = job("dyno");
+        next.pin_images(&mut object);
+        assert_eq!(object, job("dyno"));
+        assert_eq!(next.note_images(&[pod("n1", "dyno", &id('a'))]).unwrap(), ImagesFound::default());
+        let changed =
+            next.note_images(&[pod("n1", "dyno", &id('a')), pod("n2", "dyno", &id('b'))]).unwrap().changed;
+        assert!(changed.len() == 1 && changed[0].contains(&format!("{} on n2", id('b'))), "{changed:?}");
+        assert_eq!(next, pins, "what the first run had stays");
     }
 
     #[test]

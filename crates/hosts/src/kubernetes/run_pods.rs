@@ -88,12 +88,36 @@ impl RunPods {
     pub(super) fn begin(
         spec: &Experiment,
         asked: &Kubernetes,
+        names: (&str, &str),
+        places: ((&Path, &Path), bool, Option<&PersistentPods>),
+        control: &Control,
+    ) -> Result<RunPods, PodsError> {
+        loop {
+            let journal = places.0.0;
+            let images = ImagePins::of_experiment(journal)?;
+            let refused = match RunPods::begin_on(spec, asked, names, places, images.clone(), control) {
+                Err(PodsError::NotPulled(image)) => image,
+                begun => return begun,
+            };
+            tracing::warn!(
+                target: NOTICE,
+                "{refused} cannot be pulled by its digest: it is asked for by its name, and its digest is compared"
+            );
+            let unpinned = { images }.unpin(&refused);
+            unpinned.map_err(|source| PodsError::Journal { path: journal.to_owned(), source })?;
+        }
+    }
+
+    /// The same, once, with these images.
+    fn begin_on(
+        spec: &Experiment,
+        asked: &Kubernetes,
         (name, token): (&str, &str),
         ((journal, logs), lasting, persistent): ((&Path, &Path), bool, Option<&PersistentPods>),
+        images: ImagePins,
         control: &Control,
     ) -> Result<RunPods, PodsError> {
         let mut made = run_manifests(spec, asked, name, token)?;
-        let images = ImagePins::of_experiment(journal)?;
         made.others.iter_mut().chain([&mut made.job]).for_each(|object| images.pin_images(object));
         let kubectl = Kubectl::new(asked);
         // Listing nodes takes a right on the whole cluster: without it the scheduler says what does not fit.
@@ -156,7 +180,12 @@ impl RunPods {
             object["metadata"]["ownerReferences"] = owner.clone();
         }
         own.kubectl.create_objects(&own.made.others)?;
-        own.wait(first, control).inspect_err(|_| own.collect(logs))?;
+        own.wait(first, control).inspect_err(|error| {
+            // What is begun once more has nothing to say.
+            if !matches!(error, PodsError::NotPulled(_)) {
+                own.collect(logs);
+            }
+        })?;
         if let Some(persistent) = persistent {
             let pods = own.pods.all()?;
             own.servers = persistent_pods::sockets(&pods, persistent)?;
@@ -192,6 +221,9 @@ impl RunPods {
             let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut waiting = None;
             for pod in &pods {
+                if let Some(image) = self.images.not_pulled(pod) {
+                    return Err(PodsError::NotPulled(image));
+                }
                 match state(pod) {
                     PodState::Ready => {}
                     PodState::Failed(why) => return Err(self.pods.with_log(pod, why)),
@@ -250,8 +282,11 @@ impl RunPods {
     /// Takes down where everything is: workers that load come first.
     fn take(&mut self, pods: &[Value]) -> Result<(), PodsError> {
         let noted = self.images.note_images(pods);
-        let path = || self.journal.clone();
-        for message in noted.map_err(|source| PodsError::Journal { path: path(), source })? {
+        let found = noted.map_err(|source| PodsError::Journal { path: self.journal.clone(), source })?;
+        if !found.changed.is_empty() {
+            return Err(PodsError::OtherImages(found.changed.join("; ")));
+        }
+        for message in found.warnings {
             tracing::warn!(target: NOTICE, "{message}");
             self.made.warnings.push(message);
         }
