@@ -61,15 +61,19 @@ impl GapWatch {
         at_ns >= self.last_ns + SHORTEST_NS || !self.open.is_empty()
     }
 
-    /// An operation that had begun at `begun_ns` has succeeded.
+    /// The success at `at_ns`, of an operation that had begun at `begun_ns`, ends a stretch that is kept. It is noted behind it.
+    pub fn end_gap(&mut self, begun_ns: u64, at_ns: u64, into: &mut Vec<Gap>) {
+        // A thread that stood still since it began to work takes the time of its own clock for that of the reply.
+        self.paused(self.turn_ns, at_ns);
+        self.note_unanswered(begun_ns);
+        self.close(at_ns, into);
+        self.last_ns = self.last_ns.max(at_ns);
+    }
+
+    /// An operation has succeeded.
     #[inline]
-    pub fn note_success(&mut self, begun_ns: u64, at_ns: u64, into: &mut Vec<Gap>) {
-        if self.ends_gap(at_ns) {
-            // A thread that stood still since it began to work takes the time of its own clock for that of the reply.
-            self.paused(self.turn_ns, at_ns);
-            self.note_unanswered(begun_ns);
-            self.close(at_ns, into);
-        }
+    pub fn note_success(&mut self, at_ns: u64) {
+        debug_assert!(!self.ends_gap(at_ns), "a stretch is closed first");
         self.last_ns = self.last_ns.max(at_ns);
         self.waiting_ns = u64::MAX;
     }
@@ -165,16 +169,24 @@ mod tests {
         EPOCH + ms * MS
     }
 
+    /// An operation that had begun at `begun_ns` succeeds at `at_ns`.
+    fn succeed(watch: &mut GapWatch, begun_ns: u64, at_ns: u64, into: &mut Vec<Gap>) {
+        if watch.ends_gap(at_ns) {
+            watch.end_gap(begun_ns, at_ns, into);
+        }
+        watch.note_success(at_ns);
+    }
+
     #[test]
     fn a_gap_lasts_from_one_success_to_the_next() {
         let found = gaps(|watch, into| {
             watch.note_wake(at(0), at(0));
-            watch.note_success(at(0), at(100), into);
+            succeed(watch, at(0), at(100), into);
             watch.note_wake(at(390), at(390));
-            watch.note_success(at(350), at(390), into);
+            succeed(watch, at(350), at(390), into);
             // No user asked before 900.
             watch.note_wake(at(1_000), at(1_000));
-            watch.note_success(at(900), at(1_000), into);
+            succeed(watch, at(900), at(1_000), into);
         });
         assert_eq!(found, [(390, 900, 1_000)]);
     }
@@ -182,11 +194,11 @@ mod tests {
     #[test]
     fn an_operation_given_up_has_waited() {
         let found = gaps(|watch, into| {
-            watch.note_success(at(0), at(10), into);
+            succeed(watch, at(0), at(10), into);
             watch.note_unanswered(at(20));
             watch.note_unanswered(at(2_020));
             watch.note_wake(at(3_000), at(3_000));
-            watch.note_success(at(2_900), at(3_000), into);
+            succeed(watch, at(2_900), at(3_000), into);
             watch.note_unanswered(at(3_500));
             watch.finish(into);
         });
@@ -197,32 +209,32 @@ mod tests {
     #[test]
     fn a_pause_of_the_client_is_no_gap() {
         let slept = gaps(|watch, into| {
-            watch.note_success(at(0), at(10), into);
+            succeed(watch, at(0), at(10), into);
             watch.note_work(at(11));
             watch.note_wake(at(60), at(2_000));
-            watch.note_success(at(11), at(2_000), into);
+            succeed(watch, at(11), at(2_000), into);
         });
         assert_eq!(slept, []);
         let worked = gaps(|watch, into| {
             watch.note_wake(at(10), at(10));
-            watch.note_success(at(0), at(11), into);
+            succeed(watch, at(0), at(11), into);
             watch.note_work(at(2_000));
-            watch.note_success(at(11), at(2_010), into);
+            succeed(watch, at(11), at(2_010), into);
         });
         assert_eq!(worked, []);
         // By its own clock, without the kernel's time of arrival.
         let within = gaps(|watch, into| {
             watch.note_wake(at(10), at(10));
-            watch.note_success(at(0), at(11), into);
-            watch.note_success(at(5), at(2_000), into);
+            succeed(watch, at(0), at(11), into);
+            succeed(watch, at(5), at(2_000), into);
         });
         assert_eq!(within, []);
         // A pause within a gap leaves both its sides.
         let cut = gaps(|watch, into| {
-            watch.note_success(at(0), at(10), into);
+            succeed(watch, at(0), at(10), into);
             watch.note_wake(at(1_000), at(1_200));
             watch.note_wake(at(3_000), at(3_000));
-            watch.note_success(at(11), at(3_000), into);
+            succeed(watch, at(11), at(3_000), into);
         });
         assert_eq!(cut, [(10, 11, 1_000), (1_200, 11, 3_000)]);
     }

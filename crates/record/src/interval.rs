@@ -256,10 +256,15 @@ impl Recorder {
         self.watch.ends_gap(at_ns)
     }
 
-    /// A request of an operation that had begun at `begun_ns` has succeeded at `at_ns`.
+    /// The success at `at_ns`, of an operation that had begun at `begun_ns`, ends a stretch that is kept. It is noted behind it.
+    pub fn end_gap(&mut self, begun_ns: u64, at_ns: u64) {
+        self.watch.end_gap(begun_ns, at_ns, &mut self.now.gaps);
+    }
+
+    /// A request has succeeded at `at_ns`.
     #[inline]
-    pub fn note_success(&mut self, begun_ns: u64, at_ns: u64) {
-        self.watch.note_success(begun_ns, at_ns, &mut self.now.gaps);
+    pub fn note_success(&mut self, at_ns: u64) {
+        self.watch.note_success(at_ns);
     }
 
     /// An operation that had begun at `begun_ns` was given up without an answer.

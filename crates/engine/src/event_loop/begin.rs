@@ -101,12 +101,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let awaited = Awaited { op: id, generation: op.generation, command, preamble: false };
         if ask {
             self.driver.asking(&mut c.output);
-            c.awaited.push_back(Awaited { preamble: true, ..awaited });
-            c.unsent += 1;
+            c.await_reply(Awaited { preamble: true, ..awaited });
         }
         self.driver.encode(&mut op.exchange, command, &mut c.output);
-        c.awaited.push_back(awaited);
-        c.unsent += 1;
+        c.await_reply(awaited);
         if !c.dirty && c.state == State::Ready {
             c.dirty = true;
             self.pool.dirty.push(connection);

@@ -24,59 +24,50 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
         let is_wait = self.dispatcher.is_recorded && op.request.limit > 0;
-        if is_wait && op.sent_ns != 0 {
-            self.pool.connections[op.connection as usize].wait_ended_ns = now;
-        }
-        // Nothing is to be said of a server that had no data to wait for.
-        if outcome.is_ok() && !is_wait {
-            let mut begun_ns = op.begun_ns;
-            if self.recorder.ends_gap(now) {
-                // Whichever reply is read first: all that are under way have waited.
-                begun_ns = self.first_served_ns().unwrap_or(begun_ns);
-            }
-            self.recorder.note_success(begun_ns, now);
-        } else if outcome.is_unanswered() && !is_wait {
-            let begun_ns = self.served_ns(&self.operations.ops[id as usize]);
-            self.recorder.note_unanswered(begun_ns);
-        }
-        let op = &mut self.operations.ops[id as usize];
         let warm_but_late = op.warm && self.clock.measuring;
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
         let response_ns = now.saturating_sub(op.intended_ns);
+        let metric = op.request.metric;
         if self.dispatcher.is_open {
             // An operation that was never sent held its place all the same.
             let own_ns = if outcome.is_ok() {
-                self.dispatcher.induced.part_ns(op.request.metric, op.intended_ns, service_ns)
+                self.dispatcher.induced.part_ns(metric, op.intended_ns, service_ns)
             } else {
                 0
             };
             op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + (service_ns - own_ns) };
         }
-        let request = op.request;
+        if is_wait {
+            // Nothing is to be said of a server that had no data to wait for.
+            if op.sent_ns != 0 {
+                self.pool.connections[op.connection as usize].wait_ended_ns = now;
+            }
+        } else if outcome.is_ok() {
+            if self.recorder.ends_gap(now) {
+                self.end_gap(id, now);
+            }
+            self.recorder.note_success(now);
+        }
         let records_more = self.shared.records_more;
         if !outcome.is_ok() {
-            self.note_failure(id, outcome);
-        } else if records_more
-            && self.shared.own.verify.is_some()
-            && op.first_outcome.is_ok()
-            && self.driver.verified(&op.exchange) == Some(Outcome::Mismatch)
-        {
-            op.first_outcome = Outcome::Mismatch;
+            self.note_failure(id, outcome, is_wait);
+        } else if records_more {
+            self.check_values(id);
         }
         if is_wait {
             // One that was ended early has no time.
             if !warm_but_late && !outcome.is_unanswered() {
-                self.recorder.now.record_ended(request.metric, outcome, service_ns, service_ns);
+                self.recorder.now.record_ended(metric, outcome, service_ns, service_ns);
             }
         } else if !warm_but_late {
-            self.recorder.now.record_ended(request.metric, outcome, service_ns, response_ns);
+            self.recorder.now.record_ended(metric, outcome, service_ns, response_ns);
             if self.dispatcher.is_open && outcome.is_ok() {
                 // What comes after the first request of a script begins when that has ended, whichever side was late before.
                 let op = &self.operations.ops[id as usize];
                 let is_first = op.intended_ns == op.first_intended_ns;
                 let server_ns =
                     if is_first { op.ideal_ns.saturating_sub(op.intended_ns) } else { service_ns };
-                self.recorder.now.record_server(request.metric, server_ns);
+                self.recorder.now.record_server(metric, server_ns);
             }
             if records_more {
                 self.record_own(id, outcome, now, service_ns, response_ns);
@@ -86,7 +77,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return;
         }
         if self.hooks != Hooks::NONE
-            && let Some(next) = self.call_hooks(id, &request, outcome)
+            && let Some(next) = self.call_hooks(id, outcome)
         {
             let op = &mut self.operations.ops[id as usize];
             (op.request, op.intended_ns, op.begun_ns, op.sent_ns, op.hops) = (next, now, now, 0, 0);
@@ -96,10 +87,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Tells the workload of the end of a request, as it has asked for; returns what comes next in the same operation.
-    fn call_hooks(&mut self, id: u32, request: &Request, outcome: Outcome) -> Option<Request> {
+    fn call_hooks(&mut self, id: u32, outcome: Outcome) -> Option<Request> {
         let workload = &self.shared.job.workload;
+        let op = &self.operations.ops[id as usize];
+        let request = &op.request;
         if self.hooks.answered {
-            let records = self.driver.records(&self.operations.ops[id as usize].exchange);
+            let records = self.driver.records(&op.exchange);
             workload.answered(request, outcome, records);
         }
         if self.hooks.settled {
@@ -108,9 +101,33 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.hooks.scripts { workload.next(request, outcome) } else { None }
     }
 
-    /// A request of an operation has failed: it may spoil all of it, and its words are kept.
+    /// The first success for long, or behind a pause of the thread.
     #[cold]
-    fn note_failure(&mut self, id: u32, outcome: Outcome) {
+    fn end_gap(&mut self, id: u32, now: u64) {
+        // Whichever reply is read first: all that are under way have waited.
+        let begun_ns = self.first_served_ns().unwrap_or(self.operations.ops[id as usize].begun_ns);
+        self.recorder.end_gap(begun_ns, now);
+    }
+
+    /// A value that is not what it should be spoils the operation.
+    fn check_values(&mut self, id: u32) {
+        let op = &mut self.operations.ops[id as usize];
+        if self.shared.own.verify.is_some()
+            && op.first_outcome.is_ok()
+            && self.driver.verified(&op.exchange) == Some(Outcome::Mismatch)
+        {
+            op.first_outcome = Outcome::Mismatch;
+        }
+    }
+
+    /// A request of an operation has failed: it may spoil all of it, and its words are kept. `is_wait`: it waited for data, so that
+    /// no answer says nothing of the server.
+    #[cold]
+    fn note_failure(&mut self, id: u32, outcome: Outcome, is_wait: bool) {
+        if outcome.is_unanswered() && !is_wait {
+            let begun_ns = self.served_ns(&self.operations.ops[id as usize]);
+            self.recorder.note_unanswered(begun_ns);
+        }
         let op = &mut self.operations.ops[id as usize];
         let request = op.request;
         let spoils = !self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome);
@@ -213,12 +230,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         debug_assert!(op.first_intended_ns <= now, "nothing ends before it was due");
         op.active = false;
         let (warm, intended_ns) = (op.warm, op.first_intended_ns);
-        let request = op.request;
-        let is_beside = self.dispatcher.is_recorded && (request.script != 0 || request.limit > 0);
-        if is_beside && request.script != 0 {
-            self.end_step(id, &request, now);
-        }
-        if !is_beside {
+        if self.dispatcher.is_recorded && (op.request.script != 0 || op.request.limit > 0) {
+            let request = op.request;
+            if request.script != 0 {
+                self.end_step(id, &request, now);
+            }
+        } else {
             self.count_operation(id, (warm, intended_ns), warm_but_late, outcome, now);
         }
         self.free_operation(id, holds_place, outcome, now);
@@ -284,32 +301,39 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.dispatcher.is_recorded {
             return self.release_recorded(user, outcome, now, ideal_ns);
         }
-        if self.dispatcher.is_open {
-            // A place on a connection: the schedule alone decides.
-            self.dispatcher.free_ns.push(Reverse(ideal_ns));
-            return self.dispatcher.idle.push_back((user, now));
+        let until = match self.dispatcher.is_open {
+            true => {
+                // A place on a connection: the schedule alone decides.
+                self.dispatcher.free_ns.push(Reverse(ideal_ns));
+                now
+            }
+            false => self.rests_until(user, id, outcome, now),
+        };
+        if until == now {
+            self.dispatcher.idle.push_back((user, now));
+        } else if until == u64::MAX {
+            self.retire_user(user);
+        } else {
+            self.dispatcher.resting.push(Reverse((until, user)));
         }
+    }
+
+    /// When a user of a closed loop goes on after its operation `id`; `u64::MAX`: never.
+    fn rests_until(&mut self, user: u32, id: u32, outcome: Outcome, now: u64) -> u64 {
         if self.clock.issued_all && self.clock.drain.counted {
             self.clock.note_user_out(now);
         }
         let state = &mut self.users[user as usize];
-        let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted);
-        state.penalty_ns = match (lost, state.penalty_ns) {
-            (false, _) => 0,
-            (true, 0) => PENALTY_NS.0,
-            (true, before) => (before * 2).min(PENALTY_NS.1),
+        state.penalty_ns = match (outcome, state.penalty_ns) {
+            (Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted, before) => {
+                (before * 2).clamp(PENALTY_NS.0, PENALTY_NS.1)
+            }
+            _ => 0,
         };
         let resume = match self.hooks.resume {
             true => self.shared.job.workload.resume_ns(&self.operations.ops[id as usize].first, now),
             false => now,
         };
-        let until = resume.max(now + self.dispatcher.think_ns.max(state.penalty_ns));
-        if resume == u64::MAX {
-            self.retire_user(user);
-        } else if until == now {
-            self.dispatcher.idle.push_back((user, now));
-        } else {
-            self.dispatcher.resting.push(Reverse((until, user)));
-        }
+        resume.max(now + self.dispatcher.think_ns.max(state.penalty_ns))
     }
 }

@@ -63,6 +63,15 @@ pub(super) struct Connection<S> {
     pub renewed: bool,
 }
 
+impl<S> Connection<S> {
+    /// A command has been put into the output whose reply is this one.
+    #[inline]
+    pub(super) fn await_reply(&mut self, reply: Awaited) {
+        self.awaited.push_back(reply);
+        self.unsent += 1;
+    }
+}
+
 /// User of connections on which nodes are checked.
 pub(super) const CHECKER: u32 = u32::MAX;
 

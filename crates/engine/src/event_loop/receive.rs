@@ -128,24 +128,25 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Bytes have arrived on a connection; false if it was given up.
     fn take(&mut self, id: u32, bytes: &[u8], moment: ArrivalMoment) -> bool {
-        let mut kept = std::mem::take(&mut self.pool.connections[id as usize].input);
-        let parsed = if kept.is_empty() {
-            self.parse(id, bytes, moment)
-        } else {
+        let input = &mut self.pool.connections[id as usize].input;
+        // Behind bytes that were not a whole reply.
+        let is_more = !input.is_empty();
+        let mut kept = Vec::new();
+        if is_more {
+            kept = std::mem::take(input);
             kept.extend_from_slice(bytes);
-            self.parse(id, &kept, moment)
-        };
-        let ParsedBytes::Upto(used) = parsed else { return false };
-        if kept.is_empty() {
-            if used < bytes.len() {
-                let mut rest = self.pool.spare.pop().unwrap_or_default();
-                rest.extend_from_slice(&bytes[used..]);
-                self.pool.connections[id as usize].input = rest;
+        }
+        let all = if is_more { kept.as_slice() } else { bytes };
+        let ParsedBytes::Upto(used) = self.parse(id, all, moment) else { return false };
+        if used < all.len() {
+            if is_more {
+                kept.drain(..used);
+            } else {
+                kept = self.pool.spare.pop().unwrap_or_default();
+                kept.extend_from_slice(&bytes[used..]);
             }
-        } else if used < kept.len() {
-            kept.drain(..used);
             self.pool.connections[id as usize].input = kept;
-        } else {
+        } else if is_more {
             kept.clear();
             self.pool.spare.push(kept);
         }

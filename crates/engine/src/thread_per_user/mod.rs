@@ -237,7 +237,10 @@ impl Users {
             match ended {
                 Some((Outcome::Ok, begun, done)) => {
                     recorder.note_wake(done, done);
-                    recorder.note_success(begun, done);
+                    if recorder.ends_gap(done) {
+                        recorder.end_gap(begun, done);
+                    }
+                    recorder.note_success(done);
                 }
                 Some((outcome, begun, _)) if outcome.is_unanswered() => recorder.note_unanswered(begun),
                 _ => {}
