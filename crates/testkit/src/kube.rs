@@ -154,7 +154,7 @@ impl Cluster {
     /// What is left of dyno's in all namespaces, beside the Job of the manifests, which is the user's own.
     pub fn left(&self) -> String {
         let kinds = "pods,jobs,statefulsets,services,secrets,configmaps,persistentvolumeclaims";
-        let own = "app.kubernetes.io/part-of=dyno,app.kubernetes.io/name!=dyno-controller";
+        let own = "app.kubernetes.io/managed-by=dyno,app.kubernetes.io/name!=dyno-controller";
         self.k(&["get", kinds, "-A", "-l", own, "-o", "name"]).1
     }
 

@@ -23,11 +23,10 @@ pub(super) struct Resolved {
     pub run: RunSpec,
     /// Load of the experiment.
     pub work: Box<dyn Work>,
+    /// The job of the measured phase, with what is known so far: what is loaded already, and which cores apply the load.
+    pub job: Job,
     /// Thresholds.
     pub conditions: Vec<Condition>,
-    /// Cores of the load threads; `None`: any.
-    pub cores: Vec<Option<usize>>,
-    spin: bool,
     /// True where one user loads the records: several writers of SQLite would only wait for each other, and give up.
     pub one_loader: bool,
 }
@@ -54,14 +53,13 @@ impl Resolved {
                 instead.map_or("`dyno ycsb` has it".into(), |key| format!("use {}", option_of(key)));
             terminal::note(&format!("{source}: {name} has no effect on `dyno run`: {instead}"));
         }
-        let mut resolved =
-            Resolved { run, work, conditions: Vec::new(), cores: vec![None], spin: false, one_loader: false };
-        let metrics = resolved.measure_job()?.workload.metrics().to_vec();
-        let require = resolved.run.experiment.require.iter();
+        let job = work.measure()?;
+        let metrics = job.workload.metrics();
+        let require = run.experiment.require.iter();
         let conditions: Result<_, BadThreshold> =
-            require.map(|text| Condition::parse_for_metrics(text, &metrics)).collect();
-        resolved.conditions = conditions.map_err(|e| usage("--require", e))?;
-        Ok(resolved)
+            require.map(|text| Condition::parse_for_metrics(text, metrics)).collect();
+        let conditions = conditions.map_err(|e| usage("--require", e))?;
+        Ok(Resolved { run, work, job, conditions, one_loader: false })
     }
 
     /// Makes collections and looks for records, and says what is there already.
@@ -72,11 +70,13 @@ impl Resolved {
         let prepared = self.work.prepare(opened, control)?;
         prepared.notes.iter().for_each(|note| terminal::note(note));
         self.work.adopt(&prepared)?;
+        let Job { cores, spin, .. } = &self.job;
+        self.job = Job { cores: cores.clone(), spin: *spin, ..self.work.measure()? };
         if prepared.load
             && self.run.experiment.phases.load.when == When::Always
             && self.run.experiment.workload.ycsb.is_some()
         {
-            remove_records(opened, &self.measure_job()?.workload, control)?;
+            remove_records(opened, &self.job.workload, control)?;
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Resolved {
         local: bool,
         taken: Option<usize>,
     ) -> Result<(), Failure> {
-        let (client, users) = (&self.run.experiment.client, self.measure_job()?.users);
+        let (client, users) = (&self.run.experiment.client, self.job.users);
         let chosen = match (&client.cores, opened.is_virtual()) {
             (_, true) => vec![0],
             (Some(cores), _) => cores.0.clone(),
@@ -109,43 +109,35 @@ impl Resolved {
         };
         let pinned = client.pin && !opened.is_virtual();
         // Only a server that was started here is known to stay on its core.
-        self.spin = client.wait.does_spin(pinned && taken.is_some_and(|core| !chosen.contains(&core)));
-        self.cores = chosen.iter().map(|core| pinned.then_some(*core)).collect();
-        self.cores.truncate(users.max(1));
-        Ok(self.measure_job()?.check()?)
+        self.job.spin = client.wait.does_spin(pinned && taken.is_some_and(|core| !chosen.contains(&core)));
+        self.job.cores = chosen.iter().take(users.max(1)).map(|core| pinned.then_some(*core)).collect();
+        Ok(self.job.check()?)
     }
 
     /// The job of the load phase, where there is something to load: closed loop, until every record is in.
     pub fn load_job(&self, opened: &dyn OpenTarget) -> Result<Option<Job>, Failure> {
         let on_cores = |job: Job| {
             let users = if self.one_loader { 1 } else { job.users };
-            let cores = self.cores.iter().copied().take(users).collect();
-            Job { pipeline: opened.usable_pipeline(job.pipeline), users, cores, spin: self.spin, ..job }
+            let cores = self.job.cores.iter().copied().take(users).collect();
+            Job { pipeline: opened.usable_pipeline(job.pipeline), users, cores, spin: self.job.spin, ..job }
         };
         Ok(self.work.load()?.map(on_cores))
     }
 
-    /// The job of the measured phase.
-    pub fn measure_job(&self) -> Result<Job, Failure> {
-        let job = self.work.measure()?;
-        Ok(Job { cores: self.cores.clone(), spin: self.spin, ..job })
-    }
-
     /// Title of the run: what is done, in words.
-    pub fn title(&self) -> Result<String, Failure> {
-        let job = self.measure_job()?;
-        let loop_words = match &job.pacing {
-            Pacing::Closed { .. } => counted(job.users * job.pipeline, "user"),
+    pub fn title(&self) -> String {
+        let loop_words = match &self.job.pacing {
+            Pacing::Closed { .. } => counted(self.job.users * self.job.pipeline, "user"),
             Pacing::Open { profile: Profile::Constant { rate }, .. } => format!("{}/s", Rate(*rate)),
             Pacing::Open { .. } => "varying rate".into(),
             Pacing::Recorded => "as recorded".into(),
         };
-        Ok(format!("{}, {loop_words}", self.work.name()))
+        format!("{}, {loop_words}", self.work.name())
     }
 
     /// Cores that load threads are pinned to.
     pub fn busy_cores(&self) -> Vec<usize> {
-        self.cores.iter().copied().flatten().collect()
+        self.job.cores.iter().copied().flatten().collect()
     }
 
     /// Settings of the workload, and who set them.

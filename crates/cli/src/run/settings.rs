@@ -24,9 +24,9 @@ const CLOSED: [&str; 2] = ["users", "think"];
 
 /// Every setting of the load and of the workload with its source: an option, a file, `-p` or `default`.
 pub(super) fn settings_of(resolved: &Resolved) -> Result<Vec<Setting>, Failure> {
-    let (run, job) = (&resolved.run, resolved.measure_job()?);
+    let (run, job) = (&resolved.run, &resolved.job);
     let is_open = matches!(job.pacing, Pacing::Open { .. });
-    let experiment = chosen(&run.experiment, &job, resolved.cores.len());
+    let experiment = chosen(&run.experiment, job);
     let values = recorded_values(&run.tree, &experiment).map_err(Failure::internal)?;
     let is_recorded = |key: &str| {
         let other_loop = if is_open { &CLOSED[..] } else { &OPEN };
@@ -50,14 +50,14 @@ pub(super) fn settings_of(resolved: &Resolved) -> Result<Vec<Setting>, Failure> 
 }
 
 /// The experiment with what was chosen where nothing was said.
-fn chosen(experiment: &Experiment, job: &Job, threads: usize) -> Experiment {
+fn chosen(experiment: &Experiment, job: &Job) -> Experiment {
     let mut experiment = experiment.clone();
     let measure = &mut experiment.phases.measure;
     measure.set_concurrency(job.users);
     measure.duration = job.end.duration_ns.map(Span);
     measure.warmup = Some(Span(job.warmup_ns));
     measure.think.get_or_insert(Span(0));
-    experiment.client.threads = Some(threads);
+    experiment.client.threads = Some(job.cores.len());
     experiment.client.wait = if job.spin { Wait::Spin } else { Wait::Sleep };
     experiment
 }

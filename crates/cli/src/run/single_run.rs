@@ -62,7 +62,7 @@ pub(super) fn carry_out(
     resolved.place_threads(opened.as_ref(), local, provided.server.as_ref().and_then(|s| s.core))?;
     let server = provided.server.as_ref().map(|server| ("server".to_owned(), server.pid().into()));
     let plan = RunPlan {
-        title: resolved.title()?,
+        title: resolved.title(),
         target: provided.target.redacted(),
         conditions: resolved.conditions.clone(),
         strict: resolved.run.experiment.strict,
@@ -88,7 +88,7 @@ pub(super) fn carry_out(
             metrics.finish();
         }
         // The exporter answers until the summary is written.
-        Ok(AppliedPhases { ended: ended?, pacing: resolved.measure_job()?.pacing, rest: metrics })
+        Ok(AppliedPhases { ended: ended?, pacing: resolved.job.pacing.clone(), rest: metrics })
     };
     let executed = conductor::execute(plan, &opened, control.clone(), apply, |summary, _| exit_of(summary))?;
     let directory = executed.directory.clone();
@@ -167,7 +167,7 @@ fn phases(
     if signals::interrupted() {
         return Err(Failure::Interrupted);
     }
-    let jobs = with_jobs_beside(resolved.measure_job()?, resolved.work.beside()?, None);
+    let jobs = with_jobs_beside(resolved.job.clone(), resolved.work.beside()?, None);
     Ok((session.run_workers("measure", &jobs, &mut live)?, stay))
 }
 
