@@ -72,16 +72,11 @@ impl ImagePins {
     /// The image, as the experiment names it, that a pod waits for in vain: its node has it by that name and not by its digest,
     /// which no registry gives either. So it is with images that were loaded into nodes.
     pub fn not_pulled(&self, pod: &Value) -> Option<String> {
-        let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let waiting: Vec<Value> = ["containerStatuses", "initContainerStatuses"]
-            .into_iter()
-            .flat_map(|key| all(&pod["status"][key]))
-            .filter(|one| NOT_PULLED.iter().any(|reason| one["state"]["waiting"]["reason"] == *reason))
-            .collect();
-        let containers = ["containers", "initContainers"].into_iter().flat_map(|key| all(&pod["spec"][key]));
-        let mut images = containers.filter(|one| waiting.iter().any(|status| status["name"] == one["name"]));
-        images.find_map(|one| {
-            let image = one["image"].as_str()?;
+        let waits_in_vain =
+            |status: &Value| NOT_PULLED.iter().any(|reason| status["state"]["waiting"]["reason"] == *reason);
+        let mut waiting = containers_of(pod).filter(|(_, status)| status.is_some_and(waits_in_vain));
+        waiting.find_map(|(container, _)| {
+            let image = container["image"].as_str()?;
             self.known.iter().find(|(_, pinned)| *pinned == image).map(|(name, _)| name.clone())
         })
     }
@@ -99,9 +94,7 @@ impl ImagePins {
         let mut found: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
         for pod in pods {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-            let running = pod["status"]["containerStatuses"].as_array();
-            for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
-                let status = running.into_iter().flatten().find(|status| status["name"] == container["name"]);
+            for (container, status) in containers_of(pod) {
                 let id = status.and_then(|status| status["imageID"].as_str()).unwrap_or_default();
                 if let Some(image) = container["image"].as_str().filter(|_| !id.is_empty()) {
                     let id = id.split_once("://").map_or(id, |(_, id)| id);
@@ -143,6 +136,20 @@ impl ImagePins {
     fn write(&self) -> io::Result<()> {
         dyno_localhost::trusted::write(&self.file, &serde_json::to_vec(&self.known)?)
     }
+}
+
+/// All containers of a pod, each with its status if there is one.
+fn containers_of(pod: &Value) -> impl Iterator<Item = (&Value, Option<&Value>)> {
+    fn list(value: &Value) -> &[Value] {
+        value.as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+    [("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")].into_iter().flat_map(
+        move |(part, statuses)| {
+            let statuses = list(&pod["status"][statuses]);
+            let status = move |name: &Value| statuses.iter().find(|status| status["name"] == *name);
+            list(&pod["spec"][part]).iter().map(move |container| (container, status(&container["name"])))
+        },
+    )
 }
 
 /// The digest of an image's id, or all of it.
@@ -216,6 +223,22 @@ mod tests {
         // What it runs is found again, and is no image of its own.
         assert_eq!(first.note_images(&[pod("n0", &redis, &redis)]).unwrap(), ImagesFound::default());
         assert_eq!(first, next);
+    }
+
+    #[test]
+    fn what_begins_a_pod_is_pinned_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pins = ImagePins::of_experiment(&folder.path().join("kubernetes-a.json")).unwrap();
+        let id = format!("docker.io/library/busybox@{}", digest('c'));
+        let pod = json!({
+            "spec": {"nodeName": "n0", "containers": [], "initContainers": [{"name": "i", "image": "busybox:1"}]},
+            "status": {"initContainerStatuses": [{"name": "i", "imageID": id}]},
+        });
+        assert_eq!(pins.note_images(&[pod]).unwrap(), ImagesFound::default());
+        let mut object =
+            json!({"spec": {"template": {"spec": {"initContainers": [{"image": "busybox:1"}]}}}});
+        pins.pin_images(&mut object);
+        assert_eq!(object["spec"]["template"]["spec"]["initContainers"][0]["image"], id);
     }
 
     #[test]
