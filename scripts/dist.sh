@@ -48,6 +48,7 @@ sbom() {
   sed "s|$work/tree|/dyno|g" "$work/tree/crates/cli/dyno_bin.cdx.json" >"$2"
 }
 
+images=()
 for arch in $archs; do
   name=dyno-$version-$arch-unknown-linux-musl
   programs=${DYNO_PROGRAMS:-$out/release}
@@ -74,10 +75,14 @@ for arch in $archs; do
   if has image; then
     certificates=$programs/ca-certificates.crt
     [ -r "$certificates" ] || { echo "no certificates of authorities are in $programs: an image needs them" >&2 && exit 1; }
-    python3 scripts/image.py "$folder/dyno" "$certificates" "$version" "$arch" "$made/dyno-$version-$arch.oci.tar"
+    python3 scripts/image.py "$certificates" "$version" "$made/dyno-$version-$arch.oci.tar" "$folder/dyno" "$arch"
+    images+=("$folder/dyno" "$arch")
   fi
   ! has sbom || sbom "$arch" "$made/$name.cdx.json"
 done
+
+# One image for nodes of both architectures.
+[ "${#images[@]}" -lt 4 ] || python3 scripts/image.py "$certificates" "$version" "$made/dyno-$version.oci.tar" "${images[@]}"
 
 dist=$out/dist-$version
 [ -z "$whole" ] || rm -rf "$dist"

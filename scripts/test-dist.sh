@@ -177,6 +177,17 @@ P
   [ "$(id -u)" != 0 ] || [ "$(stat -c %u "$work/image$folder/run")" = "$user" ]
 }
 
+# Where both architectures were built, one image names them.
+both() {
+  python3 - "$dist/dyno-$version.oci.tar" <<'P'
+import json, sys, tarfile
+archive = tarfile.open(sys.argv[1])
+read = lambda described: json.load(archive.extractfile("blobs/" + described["digest"].replace(":", "/")))
+named, = json.load(archive.extractfile("index.json"))["manifests"]
+assert sorted(one["platform"]["architecture"] for one in read(named)["manifests"]) == ["amd64", "arm64"]
+P
+}
+
 engine() {
   "$1" load -i "$dist/dyno-$version-$arch.oci.tar"
   "$1" run --rm "localhost/dyno:$version" --version | grep -qx "dyno $version"
@@ -250,6 +261,7 @@ P
 
 try "checksums of all files" checksums
 try "programs are static, without symbols" programs_are_static
+[ ! -e "$dist/dyno-$version.oci.tar" ] || try "the image of both architectures" both
 if [ -n "$isolated" ]; then
   try "the program alone, in an empty root" alone
   try "the image's layer, as a container" image
