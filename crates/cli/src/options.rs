@@ -90,6 +90,9 @@ pub struct RecordArgs {
     /// With --anonymise: keep commands with scripts, patterns and languages of modules, and what they say
     #[arg(long, requires = "anonymise")]
     pub keep_scripts: bool,
+    /// With --anonymise: keys of Redis stay in their slots of a cluster
+    #[arg(long, requires = "anonymise")]
+    pub keep_slots: bool,
     #[command(flatten)]
     pub proxy: ProxyArgs,
 }

@@ -200,7 +200,8 @@ fn read_key(args: &RecordArgs) -> Result<Option<Anonymiser>, Failure> {
     if key.len() < KEY_BYTES {
         return Err(named(&format!("expected a key of {KEY_BYTES} bytes or more")));
     }
-    Ok(Some(Anonymiser::new(&key, args.keep_scripts)))
+    let anonymiser = Anonymiser::new(&key, args.keep_scripts);
+    Ok(Some(if args.keep_slots { anonymiser.keeping_slots() } else { anonymiser }))
 }
 
 /// Refuses options that say nothing of this kind of source.

@@ -115,6 +115,60 @@ fn a_recording_of_a_single_server_on_a_cluster() {
     }
 }
 
+/// Keys that each slot of these has, where the slots are those that a node says.
+fn keys_in_slots(cluster: &RedisCluster, keys: &[String]) -> BTreeMap<String, u64> {
+    let slots = keys.iter().map(|key| cluster.ask(0, &["CLUSTER", "KEYSLOT", key]).trim().to_owned());
+    let count = |slot: &str| {
+        let of_node = |node: usize| cluster.ask(node, &["CLUSTER", "COUNTKEYSINSLOT", slot]);
+        MASTERS.iter().map(|node| of_node(*node).trim().parse::<u64>().unwrap()).sum()
+    };
+    slots.map(|slot| (slot.clone(), count(&slot))).collect()
+}
+
+/// Anonymised, keys are others in the same slots: every node gets the commands that it got.
+#[test]
+fn keys_that_are_anonymised_stay_in_their_slots_where_that_is_asked() {
+    let Some(cluster) = RedisCluster::start(None) else { return skip("anonymised keys on a cluster") };
+    let dyno = Dyno::new();
+    let keys: Vec<String> = (0..30)
+        .flat_map(|n| [format!("user:{n}"), format!("{{cart:{n}}}:items"), format!("s\u{e9}ance-{n}")])
+        .collect();
+    let mut text = String::new();
+    for (n, key) in keys.iter().enumerate() {
+        let key: String = key.replace('\u{e9}', "\\xc3\\xa9");
+        for command in [r#""SET" "KEY" "a value of it""#, r#""GET" "KEY""#] {
+            let command = command.replace("KEY", &key);
+            text.push_str(&format!("1700000000.{:06} [0 127.0.0.1:{}] {command}\n", n * 100, 5000 + n % 3));
+        }
+    }
+    std::fs::write(dyno.path("monitor.txt"), text).unwrap();
+    let each_node = || MASTERS.map(|node| count_calls(&cluster.ask(node, &["INFO", "commandstats"])));
+    let mut found = Vec::new();
+    for (name, more) in [
+        ("plain", &[][..]),
+        ("kept", &["--anonymise", "key", "--keep-slots"]),
+        ("moved", &["--anonymise", "key"]),
+    ] {
+        let file = format!("{name}.dyno");
+        assert_exit(&dyno.run(&[&["record", "monitor.txt", "-o", &file][..], more].concat()), &[0]);
+        reset(&cluster);
+        dyno.assert_ran(&dyno.run(&["replay", &file, &cluster.uri(""), "--out", name]));
+        let calls: Vec<_> = each_node()
+            .iter()
+            .map(|calls| ["SET", "GET"].map(|name| calls.get(name).copied().unwrap_or_default()))
+            .collect();
+        let named = MASTERS.iter().any(|node| cluster.ask(*node, &["KEYS", "user:*"]).contains("user"));
+        assert_eq!(named, name == "plain");
+        found.push((calls, keys_in_slots(&cluster, &keys)));
+    }
+    let [plain, kept, moved] = &found[..] else { panic!() };
+    assert_eq!(plain.0.iter().map(|calls| calls[0]).sum::<u64>(), 90, "{plain:?}");
+    assert_eq!((&plain.0, &plain.1), (&kept.0, &kept.1));
+    assert_ne!(plain.1, moved.1);
+    let refused = dyno.run(&["record", "monitor.txt", "-o", "no.dyno", "--keep-slots"]);
+    assert_exit(&refused, &[2]);
+}
+
 #[test]
 fn commands_are_split_over_slots_and_their_replies_joined() {
     let Some(cluster) = RedisCluster::start(None) else { return skip("replay on a cluster") };

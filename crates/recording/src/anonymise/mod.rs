@@ -12,6 +12,7 @@ mod mongodb_grammar;
 mod mongodb_words;
 mod permutation;
 mod redis_words;
+mod slots;
 
 use crate::entry::{Arguments, Entry};
 use crate::protocol::RecordedProtocol;
@@ -40,6 +41,16 @@ impl Anonymiser {
             left_out: LeftOutEntries::default(),
             keep_scripts,
         }
+    }
+
+    /// The same, whose words of Redis stay in the slots of a cluster that they have as keys: a replay loads the nodes as it was.
+    pub fn keeping_slots(self) -> Self {
+        Anonymiser { permutation: self.permutation.keeping_slots(), ..self }
+    }
+
+    /// Returns whether words stay in the slots of a cluster.
+    pub(crate) fn keeps_slots(&self) -> bool {
+        self.permutation.keeps_slots
     }
 
     /// Returns whether words of a recording can be replaced. Values of a snapshot of Redis carry checksums.

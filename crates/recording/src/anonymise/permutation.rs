@@ -3,6 +3,7 @@
 //! A Feistel network over the word's symbols, as in format-preserving encryption (NIST SP 800-38G), with HMAC-SHA-256 as its
 //! round function. Printable words stay printable, and braces stay where they are.
 
+use super::slots::{is_brace, tag_of};
 use crate::entry::{Arguments, LongValue};
 use crate::long::put_long;
 use hmac::{Hmac, KeyInit, Mac};
@@ -24,6 +25,9 @@ const PRINTABLE: std::ops::RangeInclusive<u8> = 0x20..=0x7e;
 /// Printable characters that are no braces.
 const SYMBOLS: u16 = 93;
 
+/// Bytes that are no braces.
+const BYTES: u16 = 254;
+
 /// A symbol of a word, which is less than its radix: each place may have a radix of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -35,9 +39,11 @@ pub(super) struct Place {
 pub(super) struct KeyedPermutation {
     mac: Hmac<Sha256>,
     known: HashMap<Vec<u8>, Vec<u8>>,
+    /// Words stay in the slots of a cluster that they have as keys.
+    pub(super) keeps_slots: bool,
 }
 
-fn is_printable(word: &[u8]) -> bool {
+pub(super) fn is_printable(word: &[u8]) -> bool {
     word.iter().all(|byte| PRINTABLE.contains(byte))
 }
 
@@ -70,19 +76,14 @@ fn key_byte_of(symbol: u16) -> u8 {
     byte + u8::from(byte >= 0x7f)
 }
 
-/// The number of a printable character that is no brace.
-fn symbol_of(byte: u8) -> Option<u16> {
-    let number = u16::from(byte) - u16::from(*PRINTABLE.start());
-    match byte {
-        b'{' | b'}' => None,
-        b'|' => Some(number - 1),
-        byte if byte > b'}' => Some(number - 2),
-        _ => Some(number),
-    }
+/// The number of a byte that is no brace among those from `first` on.
+fn symbol_of(byte: u8, first: u8) -> u16 {
+    debug_assert!(!is_brace(byte) && byte >= first, "braces stay, and control characters are no text");
+    u16::from(byte - first - u8::from(byte > b'{') - u8::from(byte > b'}'))
 }
 
-fn byte_of(symbol: u16) -> u8 {
-    let byte = symbol as u8 + *PRINTABLE.start();
+fn byte_of(symbol: u16, first: u8) -> u8 {
+    let byte = symbol as u8 + first;
     match byte {
         b'{' => b'|',
         byte if byte > b'{' => byte + 2,
@@ -94,7 +95,12 @@ impl KeyedPermutation {
     pub(super) fn new(key: &[u8]) -> Self {
         // HMAC takes keys of any length.
         let mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()));
-        KeyedPermutation { mac, known: HashMap::new() }
+        KeyedPermutation { mac, known: HashMap::new(), keeps_slots: false }
+    }
+
+    /// The same, whose words stay in their slots.
+    pub(super) fn keeping_slots(self) -> Self {
+        KeyedPermutation { keeps_slots: true, ..self }
     }
 
     /// A number for a word that only the key tells.
@@ -116,10 +122,11 @@ impl KeyedPermutation {
         if let Some(known) = self.known.get(word) {
             return known.clone();
         }
-        let made = match is_printable(word) {
+        let in_slot = if self.keeps_slots { self.permute_in_slot(word) } else { None };
+        let made = in_slot.unwrap_or_else(|| match is_printable(word) {
             true => self.walk_printable(word.to_vec(), |made| !is_number(made)),
             false => self.permute_bytes(word),
-        };
+        });
         if word.len() <= REMEMBERED.1 {
             if self.known.len() >= REMEMBERED.0 {
                 self.known.clear();
@@ -175,30 +182,32 @@ impl KeyedPermutation {
     }
 
     fn permute_printable(&self, word: &[u8]) -> Vec<u8> {
-        let open = word.iter().position(|byte| *byte == b'{');
-        let tag = open.and_then(|open| {
-            let length = word[open + 1..].iter().position(|byte| *byte == b'}')?;
-            (length > 0).then_some(open + 1..open + 1 + length)
-        });
         let mut out = word.to_vec();
-        match tag {
-            None => self.permute_symbols(b'w', &mut out),
+        match tag_of(word) {
+            None => self.permute_but_braces(b'w', true, out.iter_mut()),
             Some(tag) => {
-                self.permute_symbols(b't', &mut out[tag.clone()]);
-                self.permute_symbols(b'b', &mut out[..tag.start]);
-                self.permute_symbols(b'a', &mut out[tag.end..]);
+                self.permute_but_braces(b't', true, out[tag.clone()].iter_mut());
+                self.permute_but_braces(b'b', true, out[..tag.start].iter_mut());
+                self.permute_but_braces(b'a', true, out[tag.end..].iter_mut());
             }
         }
         out
     }
 
-    /// Permutes the printable characters that are no braces, among these.
-    fn permute_symbols(&self, part: u8, bytes: &mut [u8]) {
-        let mut symbols: Vec<u16> = bytes.iter().filter_map(|byte| symbol_of(*byte)).collect();
-        self.feistel(part, SYMBOLS, &mut symbols);
-        let mut symbols = symbols.into_iter();
-        for byte in bytes.iter_mut().filter(|byte| symbol_of(**byte).is_some()) {
-            *byte = symbols.next().map_or(*byte, byte_of);
+    /// Permutes the characters that are no braces among these: printable ones (`is_text`), or bytes of any kind.
+    pub(super) fn permute_but_braces<'a>(
+        &self,
+        part: u8,
+        is_text: bool,
+        bytes: impl Iterator<Item = &'a mut u8>,
+    ) {
+        let mut places: Vec<&mut u8> = bytes.filter(|byte| !is_brace(**byte)).collect();
+        let (first, radix) = if is_text { (*PRINTABLE.start(), SYMBOLS) } else { (0, BYTES) };
+        let mut symbols: Vec<u16> = places.iter().map(|byte| symbol_of(**byte, first)).collect();
+        // Among bytes of any kind it is another permutation.
+        self.feistel(if is_text { part } else { part.to_ascii_uppercase() }, radix, &mut symbols);
+        for (byte, symbol) in places.iter_mut().zip(symbols) {
+            **byte = byte_of(symbol, first);
         }
     }
 
@@ -296,9 +305,10 @@ mod tests {
         for (byte, symbol) in (0..=255u8).filter(|byte| is_key_byte(*byte)).zip(0..KEY_SYMBOLS) {
             assert_eq!((key_symbol_of(byte), key_byte_of(symbol)), (symbol, byte));
         }
-        for byte in PRINTABLE {
-            let braces = matches!(byte, b'{' | b'}');
-            assert_eq!(symbol_of(byte).map(byte_of), (!braces).then_some(byte));
+        for (first, last) in [(b' ', b'~'), (0, 255)] {
+            for (byte, symbol) in (first..=last).filter(|byte| !is_brace(*byte)).zip(0..) {
+                assert_eq!((symbol_of(byte, first), byte_of(symbol, first)), (symbol, byte));
+            }
         }
     }
 

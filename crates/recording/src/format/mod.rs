@@ -63,6 +63,9 @@ pub enum RecordingError {
     /// Words of such a recording cannot be replaced.
     #[error("snapshots of Redis cannot be anonymised, because their values carry checksums: record traffic")]
     NotAnonymised,
+    /// Words of another protocol are in no slots.
+    #[error("--keep-slots: slots are those of a cluster of Redis, and this is traffic of {}", .0.protocol_name())]
+    NoSlots(RecordedProtocol),
 }
 
 #[cfg(test)]

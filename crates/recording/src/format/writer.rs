@@ -87,10 +87,13 @@ impl<W: Write> RecordingWriter<W> {
     /// Puts other words in place of those of the commands that follow.
     ///
     /// # Errors
-    /// The recording is a snapshot of Redis.
+    /// The recording is a snapshot of Redis, or keeps slots and is none of Redis.
     pub fn anonymise_with(mut self, anonymiser: Anonymiser) -> Result<Self, RecordingError> {
         if !Anonymiser::knows(self.protocol, self.is_data_set) {
             return Err(RecordingError::NotAnonymised);
+        }
+        if anonymiser.keeps_slots() && self.protocol != RecordedProtocol::Redis {
+            return Err(RecordingError::NoSlots(self.protocol));
         }
         self.anonymiser = Some(anonymiser);
         Ok(self)
