@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """Whether a workload that `dyno learn` makes behaves like the traffic that it was learned from.
 
-    scripts/learn-proof.py DYNO [--seconds 20] [--replays 5] [SOURCE...]
+    scripts/learn-proof.py DYNO [--seconds 20] [--replays 5] [--keep FOLDER] [SOURCE...]
 
-Three programs apply load to a Redis: the example shop, redis-benchmark (memtier_benchmark with normal keys where it is on PATH), and YCSB's
-own client (scripts/need ycsb). Each is recorded in a way of its own. What `redis-cli MONITOR` says of the program and of the workload is
-the truth: both are read here, and dyno's own figures of them are not used. Latencies are those of the recording and of the workload,
-each applied to the same server by turns. Run it on a quiet host.
+Four programs apply load to a Redis: the example shop (recorded by tcpdump), memtier_benchmark with zipfian keys where it is on PATH and YCSB's
+own client (scripts/need ycsb; both through dyno's proxy), and four redis-benchmarks side by side (recorded by MONITOR). What `redis-cli
+MONITOR` says of the program and of the workload is the truth: both are read here, and dyno's own figures of them are not used. Latencies are
+those of the recording and of the workload, each applied to the same server by turns. Run it on a quiet host. Whatever it starts has a limit
+of time; it takes about (3 + 2 REPLAYS) times SECONDS for each source, 5 minutes by default.
+
+With --keep the files stay, and what was recorded there before is taken again. --replays 0 leaves the latencies out.
 """
 
 import argparse
 import collections
 import contextlib
+import itertools
 import json
 import math
 import pathlib
@@ -27,10 +31,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINE = re.compile(rb'^(\d+\.\d+) \[\d+ [^\]]*\] "((?:[^"\\]|\\.)*)"(.*)$')
+ESCAPED = re.compile(rb"\\x..|\\.")
 WORD = re.compile(rb' "((?:[^"\\]|\\.)*)"')
 # Commands that fill, and those that a load generator asks before its load.
 BESIDE = {b"exists", b"hello", b"client", b"info", b"config", b"command", b"dbsize", b"ping", b"auth", b"cluster", b"select", b"restore",
           b"monitor", b"memory", b"type", b"readonly", b"slowlog", b"latency", b"commandlog", b"module", b"acl", b"role", b"flushall"}
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 # Student's two-sided 95 % points by degrees of freedom.
 STUDENT = [math.inf, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]
 
@@ -84,9 +90,12 @@ class Trace:
             words = WORD.findall(found[3])
             self.times.append(float(found[1]))
             self.names.append(name)
-            self.keys.append(words[0] if words else b"")
-            # An escaped byte is one.
-            self.sizes.append(sum(len(re.sub(rb"\\x..|\\.", b"x", word)) for word in words))
+            if not words:
+                continue
+            self.keys.append(words[0])
+            # What stands behind the key. An escaped byte is one.
+            if len(words) > 1:
+                self.sizes.append((name, sum(len(ESCAPED.sub(b"x", word)) for word in words[1:])))
         if len(self.times) < 1000:
             sys.exit(f"{path}: {len(self.times)} commands: too few")
 
@@ -94,8 +103,9 @@ class Trace:
         counts = collections.Counter(self.names)
         return {name: count / len(self.names) for name, count in counts.items()}
 
-    def hits(self, sizes):
-        """Share of the requests that caches of so many keys, the last used ones, would have answered (Mattson et al., 1970)."""
+    def hits(self):
+        """Share of the requests that a cache of the last used keys would have answered, by the number of these from 0 on (Mattson et
+        al., 1970)."""
         tree, last, distances = [0] * (len(self.keys) + 1), {}, collections.Counter()
 
         def add(at, what):
@@ -116,14 +126,12 @@ class Trace:
                 add(last[key], -1)
             add(at, 1)
             last[key] = at
-        return [sum(count for distance, count in distances.items() if distance <= size) / len(self.keys) for size in sizes]
+        return [hits / len(self.keys) for hits in itertools.accumulate(distances[size] for size in range(len(last) + 1))]
 
     def popularity(self):
-        shares, total = [], 0
-        for _, count in collections.Counter(self.keys).most_common():
-            total += count
-            shares.append(total / len(self.keys))
-        return shares
+        """Share of the requests that the n most popular keys have, by n from 0 on."""
+        counts = (count for _, count in collections.Counter(self.keys).most_common())
+        return [0.0, *(requests / len(self.keys) for requests in itertools.accumulate(counts))]
 
     def dispersion(self, window):
         counts = collections.Counter(int((at - self.times[0]) / window) for at in self.times)
@@ -132,109 +140,160 @@ class Trace:
         return statistics.pvariance(each) / statistics.mean(each)
 
     def size(self, name, percent):
-        own = sorted(size for one, size in zip(self.names, self.sizes) if one == name)
-        return own[min(len(own) - 1, int(len(own) * percent / 100))]
+        own = sorted(size for one, size in self.sizes if one == name)
+        return own[min(len(own) - 1, int(len(own) * percent / 100))] if own else 0
+
+
+def value_at(curve, n):
+    return curve[min(n, len(curve) - 1)]
 
 
 def differences(then, now):
-    """Figures of a workload beside those of what it was learned from."""
-    keys = len(set(then.keys))
-    sizes = sorted({max(1, keys * percent // 100) for percent in range(1, 101)})
-    hits = max(abs(a - b) for a, b in zip(then.hits(sizes), now.hits(sizes)))
-    a, b = then.popularity(), now.popularity()
-    curve = max(abs(a[min(n, len(a) - 1)] - b[min(n, len(b) - 1)]) for n in range(max(len(a), len(b))))
+    """Figures of a workload beside those of what it was learned from: name, then, now, error, what it may be."""
+    hits, own_hits = then.hits(), now.hits()
+    keys = len(hits) - 1
+    sizes = range(max(len(hits), len(own_hits)))
+    worst = max(sizes, key=lambda size: abs(value_at(hits, size) - value_at(own_hits, size)))
+    told = sorted({max(1, keys // 100), max(1, keys // 10), max(1, keys // 2), keys, worst})
+    shares = lambda curve, told: ", ".join(f"{value_at(curve, size) * 100:.1f}" for size in told)
+    off = abs(value_at(hits, worst) - value_at(own_hits, worst)) * 100
+    yield f"hits, %, caches of {', '.join(map(str, told))} keys", shares(hits, told), shares(own_hits, told), f"{off:.1f} points", off <= 2
+    curve, own_curve = then.popularity(), now.popularity()
+    counts = range(max(len(curve), len(own_curve)))
+    worst = max(counts, key=lambda n: abs(value_at(curve, n) - value_at(own_curve, n)))
+    told = sorted({1, 10, max(1, keys // 10), keys, worst})
+    off = abs(value_at(curve, worst) - value_at(own_curve, worst)) * 100
+    yield (f"requests of the first {', '.join(map(str, told))} keys, %", shares(curve, told), shares(own_curve, told), f"{off:.1f} points",
+           None if off <= 2 else False)
     mix, own = then.mix(), now.mix()
-    frequent = [name for name, share in mix.items() if share >= 0.01]
-    size = {percent: max(abs(now.size(name, percent) / max(then.size(name, percent), 1) - 1) for name in frequent if name in own)
-            for percent in (50, 99)}
-    return {
-        "hits": hits * 100,
-        "curve": curve * 100,
-        "mix": max(abs(share - own.get(name, 0)) for name, share in mix.items()) * 100,
-        "p50": size[50] * 100,
-        "p99": size[99] * 100,
-        "dispersion": [(then.dispersion(window), now.dispersion(window)) for window in (0.01, 0.1, 1)],
-    }
+    worst = max(mix, key=lambda name: abs(mix[name] - own.get(name, 0)))
+    share, own_share = mix[worst] * 100, own.get(worst, 0) * 100
+    yield f"mix, % {worst.decode()}", f"{share:.2f}", f"{own_share:.2f}", f"{abs(share - own_share):.2f} points", None
+    frequent = [name for name, share in mix.items() if share >= 0.01 and then.size(name, 99)]
+    for percent in (50, 99):
+        both = [(name, then.size(name, percent), now.size(name, percent)) for name in frequent]
+        if both:
+            name, size, own_size = max(both, key=lambda one: abs(one[2] / one[1] - 1))
+            off = abs(own_size / size - 1) * 100
+            yield f"p{percent} of values, bytes, {name.decode()}", str(size), str(own_size), f"{off:.1f} %", off <= 5
+    for window in (0.01, 0.1, 1):
+        yield f"dispersion in {window * 1e3:.0f} ms", f"{then.dispersion(window):.2f}", f"{now.dispersion(window):.2f}", "", None
 
 
 class Proof:
-    def __init__(self, program, seconds, replays, folder):
-        self.program, self.seconds, self.replays, self.folder = pathlib.Path(program).resolve(), seconds, replays, folder
+    def __init__(self, program, options, folder):
+        self.program, self.options, self.folder = pathlib.Path(program).resolve(), options, folder
+        self.seconds, self.replays = options.seconds, options.replays
+        self.limit = 120 + 5 * self.seconds
         self.port = free_port()
         self.uri = f"redis://127.0.0.1:{self.port}"
 
+    def done(self, *command, **options):
+        """Runs a program to its end, which comes within the limit of time."""
+        try:
+            return subprocess.run(list(map(str, command)), check=True, timeout=self.limit, **options)
+        except subprocess.TimeoutExpired:
+            sys.exit(f"{' '.join(map(str, command))}: no end within {self.limit:.0f} s")
+
     def dyno(self, *args, codes=(0, 5)):
-        done = subprocess.run([str(self.program), *map(str, args)], cwd=self.folder, capture_output=True, text=True, check=False)
+        command = [str(self.program), *map(str, args)]
+        try:
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=self.limit)
+        except subprocess.TimeoutExpired:
+            sys.exit(f"{' '.join(command)}: no end within {self.limit:.0f} s")
         if done.returncode not in codes:
-            sys.exit(f"dyno {' '.join(map(str, args))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def cli(self, *args):
-        command = ["redis-cli", "-p", str(self.port), *args]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return self.done("redis-cli", "-p", self.port, *args, capture_output=True, text=True).stdout.strip()
 
     @contextlib.contextmanager
     def monitored(self, name):
         path = self.folder / f"{name}.monitor"
         with path.open("wb") as file, child("redis-cli", "-p", self.port, "monitor", stdout=file):
-            until("MONITOR", lambda: path.read_bytes().startswith(b"OK"))
+            until("MONITOR", lambda: path.open("rb").read(2) == b"OK")
             yield path
+            time.sleep(0.5)
+
+    @contextlib.contextmanager
+    def captured(self):
+        path = self.folder / "traffic.pcap"
+        words = ["-U", "-i", "lo", "-s", "0", "-B", "65536", "-w", path, "tcp", "and", "port", self.port]
+        with child("tcpdump", *words, **QUIET):
+            # The head of the file is there once packets are taken.
+            until("tcpdump", lambda: path.exists() and path.stat().st_size >= 24)
+            yield
+            time.sleep(1)
+        self.dyno("record", path, "-o", "traffic.dyno")
+
+    @contextlib.contextmanager
+    def proxied(self):
+        proxy = free_port()
+        to = ["record", "--listen", f"127.0.0.1:{proxy}", "--to", self.uri, "-o", self.folder / "traffic.dyno"]
+        with child(self.program, *to, **QUIET):
+            until("the proxy", lambda: answers(proxy))
+            yield proxy
 
     def shop(self):
-        """Recorded by MONITOR."""
+        if shutil.which("tcpdump") is None:
+            return False
         web = free_port()
         shop = ROOT / "docs/examples/web-shop/shop.py"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with child(sys.executable, shop, "serve", "--redis", f"127.0.0.1:{self.port}", "--port", web, **quiet):
+        with child(sys.executable, shop, "serve", "--redis", f"127.0.0.1:{self.port}", "--port", web, **QUIET):
             until("the shop", lambda: answers(web), 60)
-            self.cli("--rdb", str(self.folder / "data.rdb"))
-            with self.monitored("shop") as path:
-                visit = [sys.executable, shop, "visit", "--shop", f"127.0.0.1:{web}", "--visitors", "20", "--seconds", self.seconds]
-                subprocess.run(list(map(str, visit)), check=True, **quiet)
-        self.dyno("record", path, "-o", "traffic.dyno")
-        self.dyno("record", "data.rdb", "-o", "data.dyno")
-        return path
-
-    def proxied(self, name, load, run):
-        """Recorded by the proxy, beside MONITOR."""
-        subprocess.run(load(self.port), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.cli("--rdb", str(self.folder / "data.rdb"))
-        proxy = free_port()
-        with self.monitored(name) as path:
-            to = ["record", "--listen", f"127.0.0.1:{proxy}", "--to", self.uri, "-o", self.folder / "traffic.dyno"]
-            with child(self.program, *to, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-                until("the proxy", lambda: answers(proxy))
-                subprocess.run(run(proxy), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.dyno("record", "data.rdb", "-o", "data.dyno")
-        return path
+            self.snapshot()
+            with self.captured(), self.monitored("then"):
+                visit = ["visit", "--shop", f"127.0.0.1:{web}", "--visitors", "20", "--seconds", self.seconds]
+                self.done(sys.executable, shop, *visit, **QUIET)
+        return True
 
     def memtier(self):
         if shutil.which("memtier_benchmark") is None:
-            return None
-        common = ["memtier_benchmark", "--hide-histogram", "--key-maximum", "20000", "-d", "100", "-t", "1", "-c", "8"]
-        fill = ["--key-pattern", "P:P", "--ratio", "1:0", "-n", "allkeys"]
-        zipf = ["--key-pattern", "Z:Z", "--ratio", "1:4", "--rate-limiting", "250", "--test-time", str(int(self.seconds))]
-        return self.proxied("memtier", lambda port: [*common, *fill, "-p", str(port)], lambda port: [*common, *zipf, "-p", str(port)])
+            return False
+        help_text = subprocess.run(["memtier_benchmark", "--help"], capture_output=True, text=True, check=False).stdout
+        # Versions before 2.2 know no zipfian keys.
+        pattern = "Z:Z" if "zipf" in help_text else "G:G"
+        common = ["memtier_benchmark", "--hide-histogram", "--key-maximum", "20000", "-d", "100", "-t", "1"]
+        fill = ["-c", "1", "--key-pattern", "P:P", "--ratio", "1:0", "-n", "allkeys"]
+        load = ["-c", "8", "--key-pattern", pattern, "--ratio", "1:4", "--rate-limiting", "250", "--test-time", int(self.seconds)]
+        self.done(*common, *fill, "-p", self.port, **QUIET)
+        self.snapshot()
+        with self.proxied() as proxy, self.monitored("then"):
+            self.done(*common, *load, "-p", proxy, **QUIET)
+        return True
 
     def benchmark(self):
-        common = ["redis-benchmark", "-r", "20000", "-d", "100", "-c", "8"]
-        fill = lambda port: [*common, "-p", str(port), "-n", "100000", "-t", "set"]
-        # It knows no rate: as many requests as it sends, for a share of the time.
-        run = lambda port: [*common, "-p", str(port), "-n", "60000", "-t", "set,get,incr,lpush"]
-        return self.proxied("redis-benchmark", fill, run)
+        """It knows no rate, and one kind of command after the other: several at once make a mix."""
+        common = ["redis-benchmark", "-r", "20000", "-d", "100", "-p", self.port]
+        self.done(*common, "-n", "100000", "-c", "8", "-t", "set", **QUIET)
+        self.snapshot()
+        with self.monitored("then") as path, contextlib.ExitStack() as stack:
+            for test in ("set", "get", "incr", "lpush"):
+                stack.enter_context(child(*common, "-c", "1", "-l", "-t", test, **QUIET))
+            time.sleep(min(self.seconds, 10))
+        self.dyno("record", path, "-o", "traffic.dyno")
+        return True
 
     def ycsb(self):
         home = pathlib.Path.home() / ".cache/dyno-ycsb"
         classes = next(home.glob("client-*/RecordStore.class"), None)
         if classes is None or shutil.which("java") is None:
-            return None
+            return False
         client = ["java", "-cp", f"{classes.parent}:{classes.parent}/*", "site.ycsb.Client", "-db", "RecordStore"]
         workload = ["-p", "workload=site.ycsb.workloads.CoreWorkload", "-p", "recordcount=10000", "-threads", "8",
-                    "-p", "requestdistribution=zipfian"]
-        done = int(2000 * self.seconds)
-        words = lambda port, *more: [*client, *more, *workload, "-p", "redis.host=127.0.0.1", "-p", f"redis.port={port}"]
-        return self.proxied("YCSB", lambda port: words(port, "-load"),
-                            lambda port: words(port, "-t", "-target", "2000", "-p", f"operationcount={done}"))
+                    "-p", "requestdistribution=zipfian", "-p", "redis.host=127.0.0.1"]
+        load = ["-t", "-target", "2000", "-p", f"operationcount={int(2000 * self.seconds)}"]
+        self.done(*client, "-load", *workload, "-p", f"redis.port={self.port}", **QUIET)
+        self.snapshot()
+        with self.proxied() as proxy, self.monitored("then"):
+            self.done(*client, *load, *workload, "-p", f"redis.port={proxy}", **QUIET)
+        return True
+
+    def snapshot(self):
+        """The data before the traffic, for both sides of the comparison of latencies."""
+        self.cli("--rdb", self.folder / "data.rdb")
+        self.dyno("record", "data.rdb", "-o", "data.dyno")
 
     def latencies(self, *args):
         """p50 and p99 of the service time of a run on the data of then, the mean over commands by their counts, microseconds."""
@@ -249,14 +308,26 @@ class Proof:
         total = sum(count for count, _ in known)
         return [sum(count * percentiles[key] for count, percentiles in known) / total for key in ("p50", "p99")]
 
+    def compared_latencies(self, model):
+        """Latencies of the recording and of the workload, applied by turns: as `differences`."""
+        replay = ["replay", "traffic.dyno", self.uri, "--yes-write", f"127.0.0.1:{self.port}/0"]
+        each = [(self.latencies(*replay), self.latencies(*model)) for _ in range(self.replays)]
+        for number, percentile in enumerate(("p50", "p99")):
+            then, now = ([pair[side][number] for pair in each] for side in (0, 1))
+            mean, own = statistics.mean(then), statistics.mean(now)
+            half = STUDENT[len(then) - 1] * statistics.stdev(then) / math.sqrt(len(then))
+            off = (own / mean - 1) * 100
+            yield (f"{percentile} of latency, µs", f"{mean:.1f} ± {half:.1f}", f"{own:.1f}", f"{off:+.1f} %",
+                   abs(off) <= 10 or abs(own - mean) <= half)
+
     def prove(self, name):
         with child("redis-server", "--port", self.port, "--save", "", "--dir", self.folder, stdout=subprocess.DEVNULL):
             until("redis-server", lambda: answers(self.port))
-            path = getattr(self, name)()
-            if path is None:
-                print(f"{name}: skipped: it is not there")
-                return
-            then = Trace(path)
+            is_recorded = all((self.folder / file).exists() for file in ("then.monitor", "traffic.dyno", "data.dyno"))
+            if not is_recorded and not getattr(self, name)():
+                print(f"{name}: skipped: what it needs is not there", flush=True)
+                return True
+            then = Trace(self.folder / "then.monitor")
             self.dyno("learn", "traffic.dyno", "-o", "work.yaml")
             said = (self.folder / "work.yaml").read_text()
             rate, connections, arrivals = re.search(r"--rate (\S+) --connections (\d+) --arrivals (\w+)", said).groups()
@@ -268,15 +339,16 @@ class Proof:
             shutil.rmtree(self.folder / "run")
             with self.monitored("model") as told:
                 self.dyno(*model, "--out", "run", "--quiet", "--no-load")
-            print(name, len(then.times), json.dumps(differences(then, Trace(told))))
-            replay = ["replay", "traffic.dyno", self.uri, "--yes-write", f"127.0.0.1:{self.port}/0"]
-            each = [(self.latencies(*replay), self.latencies(*model)) for _ in range(self.replays)]
-            for number, percentile in enumerate(("p50", "p99")):
-                then_us, now_us = [[pair[side][number] for pair in each] for side in (0, 1)]
-                mean = statistics.mean(then_us)
-                half = STUDENT[len(then_us) - 1] * statistics.stdev(then_us) / math.sqrt(len(then_us))
-                print(f"  {percentile}: recording {mean:.1f} ± {half:.1f} us, workload {statistics.mean(now_us):.1f} us "
-                      f"({(statistics.mean(now_us) / mean - 1) * 100:+.1f} %)")
+            now = Trace(told)
+            print(f"\n{name}: {len(then.times)} commands in {seconds:.1f} s; of the workload {len(now.times)}\n")
+            print("| figure | recording | workload | error | |\n|---|---|---|---|---|")
+            rows = list(differences(then, now))
+            rows += self.compared_latencies(model) if self.replays else []
+            words = {True: "within the goal", False: "not within the goal", None: ""}
+            for *cells, is_within in rows:
+                print(f"| {' | '.join(cells)} | {words[is_within]} |")
+            sys.stdout.flush()
+            return all(is_within is not False for *_, is_within in rows)
 
 
 def main():
@@ -284,13 +356,16 @@ def main():
     parser.add_argument("program")
     parser.add_argument("sources", nargs="*", default=["shop", "memtier", "benchmark", "ycsb"])
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--replays", type=int, default=5, help="from 2 to 10")
-    parser.add_argument("--keep", type=pathlib.Path, help="folder for all files, which must be empty")
+    parser.add_argument("--replays", type=int, default=5, help="from 2 to 10, or 0")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for all files")
     args = parser.parse_intermixed_args()
+    is_within = True
     for name in args.sources:
         with tempfile.TemporaryDirectory() if args.keep is None else contextlib.nullcontext(args.keep / name) as folder:
-            pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-            Proof(args.program, args.seconds, args.replays, pathlib.Path(folder)).prove(name)
+            folder = pathlib.Path(folder).resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+            is_within &= Proof(args.program, args, folder).prove(name)
+    sys.exit(0 if is_within else 1)
 
 
 if __name__ == "__main__":
