@@ -256,7 +256,7 @@ class Proof:
         pattern = "Z:Z" if "zipf" in help_text else "G:G"
         common = ["memtier_benchmark", "--hide-histogram", "--key-maximum", "20000", "-d", "100", "-t", "1"]
         fill = ["-c", "1", "--key-pattern", "P:P", "--ratio", "1:0", "-n", "allkeys"]
-        load = ["-c", "8", "--key-pattern", pattern, "--ratio", "1:4", "--rate-limiting", "250", "--test-time", int(self.seconds)]
+        load = ["-c", "8", "--key-pattern", pattern, "--ratio", "1:4", "--distinct-client-seed", "--rate-limiting", "250", "--test-time", int(self.seconds)]
         self.done(*common, *fill, "-p", self.port, **QUIET)
         self.snapshot()
         with self.proxied() as proxy, self.monitored("then"):
@@ -268,10 +268,14 @@ class Proof:
         common = ["redis-benchmark", "-r", "20000", "-d", "100", "-p", self.port]
         self.done(*common, "-n", "100000", "-c", "8", "-t", "set", **QUIET)
         self.snapshot()
-        with self.monitored("then") as path, contextlib.ExitStack() as stack:
-            for test in ("set", "get", "incr", "lpush"):
-                stack.enter_context(child(*common, "-c", "1", "-l", "-t", test, **QUIET))
+        with self.monitored("then") as path:
+            tests = ("set", "get", "incr", "lpush")
+            all_tests = [subprocess.Popen([*map(str, common), "-c", "1", "-n", "100000000", "-t", test], **QUIET) for test in tests]
             time.sleep(min(self.seconds, 10))
+            for one in all_tests:
+                one.kill()
+            for one in all_tests:
+                one.wait()
         self.dyno("record", path, "-o", "traffic.dyno")
         return True
 
@@ -282,8 +286,9 @@ class Proof:
             return False
         client = ["java", "-cp", f"{classes.parent}:{classes.parent}/*", "site.ycsb.Client", "-db", "RecordStore"]
         workload = ["-p", "workload=site.ycsb.workloads.CoreWorkload", "-p", "recordcount=10000", "-threads", "8",
-                    "-p", "requestdistribution=zipfian", "-p", "redis.host=127.0.0.1"]
-        load = ["-t", "-target", "2000", "-p", f"operationcount={int(2000 * self.seconds)}"]
+                    "-p", "requestdistribution=zipfian", "-p", f"operationcount={int(2000 * self.seconds)}",
+                    "-p", "redis.host=127.0.0.1"]
+        load = ["-t", "-target", "2000"]
         self.done(*client, "-load", *workload, "-p", f"redis.port={self.port}", **QUIET)
         self.snapshot()
         with self.proxied() as proxy, self.monitored("then"):

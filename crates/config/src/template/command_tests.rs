@@ -23,6 +23,7 @@ commands:
   allow: { weight: 2.5, script: limit, keys: [{ $key: users }], args: [100, '%{user}'] }
   cart:
     let: { u: { $key: users }, sku: { $row: products.sku } }
+    different: true
     steps:
       - { command: [GET, 'cart:{%{u}}'], as: old, miss: ok }
       - { when: miss, command: [SET, 'cart:{%{u}}', '%{old}%{sku}%%{x}', PX, 60000] }
@@ -73,6 +74,7 @@ fn a_file_of_commands_is_read() {
     assert_eq!(cart.steps[0].arguments[1], [literal("cart:{"), TextPart::Bound(0), literal("}")]);
     assert_eq!(cart.steps[1].arguments[2], [TextPart::Reply(0), TextPart::Bound(1), literal("%{x}")]);
     assert_eq!((cart.steps[0].miss, cart.steps[1].when), (MissRule::Accepted, Some(StepCondition::Miss)));
+    assert!(cart.different && !mix.operations[0].different);
     assert_eq!(cart.bound[1], [TextPart::Value(ValueTemplate::Row(0, 0))]);
     assert_eq!(mix.operations[4].mode, StepMode::Atomic);
     let many = step(5, 0);

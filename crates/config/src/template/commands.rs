@@ -164,9 +164,9 @@ struct Reader<'a> {
 const APART: [&str; 3] = [OWN, WAIT, DELIVERY];
 
 /// Keys of an operation that its only command may have, too.
-const STEP: [&str; 16] = [
+const STEP: [&str; 17] = [
     "name", "command", "script", "function", "keys", "args", "expect", "miss", "as", "when", "delivery",
-    "weight", "users", "rate", "blocking", "let",
+    "weight", "users", "rate", "blocking", "let", "different",
 ];
 
 impl Reader<'_> {
@@ -180,6 +180,7 @@ impl Reader<'_> {
             group: None,
             weight: 1.0,
             bound: Vec::new(),
+            different: false,
             steps: vec![step],
             mode: StepMode::Ordered,
             has_steps: false,
@@ -204,6 +205,11 @@ impl Reader<'_> {
             bound.push(one_argument(node, &names)?);
             names.bound.push(name.clone());
         }
+        let given = fields.take_value("different");
+        let different = given.map_or(Ok(false), flag)?;
+        if let (Some(given), true) = (given, different && bound.len() < 2) {
+            return bad(given, "different: expected two values or more in `let`");
+        }
         let Some(list) = fields.take_value("steps") else {
             let step = self.step(fields, node, &mut names, &[])?;
             if let Some(kept) = names.kept.first() {
@@ -227,7 +233,7 @@ impl Reader<'_> {
             if step.delivery.is_some() && own.is_none() {
                 return bad(node, "delivery: expected `users: N` too: messages are read beside the mix");
             }
-            return Ok(MixOperation { weight, bound, own, ..plain(step) });
+            return Ok(MixOperation { weight, bound, different, own, ..plain(step) });
         };
         let mode = match fields.take_value("mode") {
             None => StepMode::Ordered,
@@ -238,7 +244,7 @@ impl Reader<'_> {
                 other => return bad(node, format!("mode: {other:?}: expected ordered, pipelined or multi")),
             },
         };
-        fields.end(&["weight", "users", "rate", "blocking", "let", "steps", "mode"])?;
+        fields.end(&["weight", "users", "rate", "blocking", "let", "different", "steps", "mode"])?;
         let Yaml::List(all) = list.value() else {
             return bad(list, format!("steps: {}: expected a list of commands", list.word()));
         };
@@ -281,6 +287,7 @@ impl Reader<'_> {
             group: None,
             weight,
             bound,
+            different,
             steps,
             mode,
             has_steps: true,

@@ -101,6 +101,7 @@ impl CommandLines<'_> {
                 group: self.numbers.is_some().then_some(group),
                 weight: self.ratio.get(number).copied().unwrap_or(1.0),
                 bound: vec![shared.clone(); SHARED.len()],
+                different: false,
                 has_steps: steps.len() > 1,
                 steps,
                 mode: StepMode::Ordered,

@@ -1,5 +1,6 @@
 //! Arguments of commands, as a learned workload writes them.
 
+use super::numbers::NumberRange;
 use super::shapes::ArgumentStats;
 use super::yaml_text::{one_of, quoted, text_of};
 
@@ -22,20 +23,46 @@ pub(super) fn argument(stats: &ArgumentStats, key_of: &dyn Fn(usize) -> String) 
             return one_of(&known);
         }
     }
-    if let (None, Some((before, behind, least, most))) = (stats.numbers, &stats.numbered)
-        && least < most
-        && i64::try_from(*most).is_ok()
-    {
+    // What is drawn is as long as what was seen: a range for each number of digits, unless all numbers are alike.
+    if let Some(numbers) = &stats.numbers {
+        let ranges = numbers.ranges(|number| number as f64);
+        let all: Vec<(String, u64)> =
+            ranges.iter().map(|range| (long(range.least, range.most), range.count)).collect();
+        return one_of(&all);
+    }
+    if let Some((before, behind, numbers)) = &stats.numbered {
         let escaped = |text: &str| text.replace("%{", "%%{");
-        return quoted(&format!("{}%{{long:{least}-{most}}}{}", escaped(before), escaped(behind)));
+        let ranges = numbers.ranges(|number| number as f64);
+        let one = |least: u64, most: u64| match least == most {
+            true => quoted(&format!("{}{least}{}", escaped(before), escaped(behind))),
+            false => quoted(&format!("{}%{{long:{least}-{most}}}{}", escaped(before), escaped(behind))),
+        };
+        if ranges.iter().all(|range| i64::try_from(range.most).is_ok()) {
+            let all: Vec<(String, u64)> =
+                ranges.iter().map(|range| (one(range.least, range.most), range.count)).collect();
+            return one_of(&all);
+        }
     }
-    if let (None, Some((least, most, decimals))) = (stats.numbers, stats.decimals)
-        && least < most
-    {
-        return format!("{{ $double: {{ min: {least}, max: {most}, decimals: {decimals} }} }}");
+    if let Some(decimals) = &stats.decimals {
+        let all: Vec<(String, u64)> = decimals
+            .ranges(|number| number)
+            .iter()
+            .map(|range| {
+                let NumberRange { least, most, behind, count } = *range;
+                let text = match behind {
+                    _ if least == most => quoted(&format!("{least:.behind$}")),
+                    0 => long(least as i64, most as i64),
+                    _ => format!("{{ $double: {{ min: {least}, max: {most}, decimals: {behind} }} }}"),
+                };
+                (text, count)
+            })
+            .collect();
+        return one_of(&all);
     }
-    match stats.numbers {
-        Some((least, most)) if least < most => format!("{{ $long: [{least}, {most}] }}"),
-        _ => text_of(&stats.lengths),
-    }
+    text_of(&stats.lengths)
+}
+
+/// A whole number from a least to a greatest one.
+fn long(least: i64, most: i64) -> String {
+    if least == most { quoted(&least.to_string()) } else { format!("{{ $long: [{least}, {most}] }}") }
 }

@@ -8,6 +8,7 @@ pub(super) const SCALES_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
 pub(super) struct Arrivals {
     windows: [Window; SCALES_NS.len()],
     count: u64,
+    first_ns: u64,
     last_ns: u64,
 }
 
@@ -33,8 +34,12 @@ impl Window {
 }
 
 impl Arrivals {
-    /// A command came at this time, not before the one before.
+    /// A command came at this time, not before the one before. Before the first one there is no time.
     pub fn note(&mut self, at_ns: u64) {
+        if self.count == 0 {
+            self.first_ns = at_ns;
+        }
+        let at_ns = at_ns.saturating_sub(self.first_ns);
         for (window, scale) in self.windows.iter_mut().zip(SCALES_NS) {
             window.close_until(at_ns / scale);
             window.count += 1;
@@ -45,7 +50,12 @@ impl Arrivals {
 
     /// Operations a second.
     pub fn rate(&self) -> f64 {
-        self.count as f64 / (self.last_ns.max(1) as f64 / 1e9)
+        self.count as f64 / self.seconds().max(1e-9)
+    }
+
+    /// Time from the first to the last one, seconds.
+    pub fn seconds(&self) -> f64 {
+        self.last_ns as f64 / 1e9
     }
 
     /// Variance by mean of the counts in whole windows of each scale (Cox and Lewis 1966): 1 for a Poisson process, more for
@@ -60,9 +70,66 @@ impl Arrivals {
     }
 }
 
+/// Operations of a workload by their number of commands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OperationSizes {
+    count: f64,
+    commands: f64,
+    squares: f64,
+}
+
+impl OperationSizes {
+    /// Adds so many operations of so many commands.
+    pub fn add(&mut self, operations: u64, commands: usize) {
+        let (operations, commands) = (operations as f64, commands as f64);
+        self.count += operations;
+        self.commands += operations * commands;
+        self.squares += operations * commands * commands;
+    }
+
+    /// The index of dispersion of the commands' counts in windows of a length, where operations come at a rate: by chance
+    /// (a compound Poisson process), or evenly.
+    pub fn dispersion(&self, rate: f64, scale_ns: u64, is_even: bool) -> f64 {
+        let (mean, square) = (self.commands / self.count, self.squares / self.count);
+        if !is_even {
+            return square / mean;
+        }
+        let operations = rate * scale_ns as f64 / 1e9;
+        // As many operations as fit, or one more.
+        let part = operations.fract();
+        (mean * mean * part * (1.0 - part) + operations * (square - mean * mean)) / (operations * mean)
+    }
+
+    /// Whether arrivals that come evenly are nearer to these indices than those that come by chance.
+    pub fn are_even(&self, rate: f64, indices: [Option<f64>; SCALES_NS.len()]) -> bool {
+        // Below a tenth all are even.
+        let far = |a: f64, b: f64| ((a + 0.1) / (b + 0.1)).ln().abs();
+        let off = |is_even: bool| -> f64 {
+            let known = indices.iter().zip(SCALES_NS).filter_map(|(index, scale)| Some(((*index)?, scale)));
+            known.map(|(index, scale)| far(index, self.dispersion(rate, scale, is_even))).sum()
+        };
+        self.count > 0.0 && off(true) < off(false)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_of_several_commands_are_bursts() {
+        let mut sizes = OperationSizes::default();
+        sizes.add(10, 1);
+        sizes.add(10, 3);
+        // Mean 2, mean square 5.
+        assert_eq!(sizes.dispersion(100.0, 1_000_000_000, false), 2.5);
+        // A hundred operations in each second: 100 times the variance 1, by 200 commands.
+        assert_eq!(sizes.dispersion(100.0, 1_000_000_000, true), 0.5);
+        // Of a quarter of an operation: 4 * 3 / 16 + 1 / 4, by a half.
+        assert!((sizes.dispersion(25.0, 10_000_000, true) - 2.0).abs() < 1e-12);
+        assert!(sizes.are_even(100.0, [None, None, Some(0.6)]) && !sizes.are_even(100.0, [None, Some(2.0), Some(2.4)]));
+        assert!(!OperationSizes::default().are_even(100.0, [None; 3]));
+    }
 
     #[test]
     fn even_commands_have_no_dispersion_and_bursts_have_much() {

@@ -1,11 +1,12 @@
 //! What learning has to know of a protocol: names, keys, and which commands show what a key holds.
 
-use crate::entry::{Arguments, Entry};
+use crate::entry::{Arguments, Entry, RecordedKind, RecordedReply};
 use crate::format::RecordingHeader;
 use crate::protocol::RecordedProtocol;
 use crate::redis_options::is_option;
 use crate::replay::{meta_flags, timeless_command};
 use dyno_db_memcached::protocol::traffic::CommandGroup;
+use dyno_types::command::ReplyKind;
 use std::borrow::Cow;
 
 /// A protocol whose commands make a workload.
@@ -22,6 +23,9 @@ const FILLING_REDIS: [&str; 15] = [
     "SET", "HSET", "ZADD", "SADD", "RPUSH", "LPUSH", "XADD", "SETEX", "PSETEX", "HMSET", "GEOADD", "PFADD",
     "INCR", "INCRBY", "SETBIT",
 ];
+
+/// Reads of one key that find nothing where it is not there, and something where it is.
+const TELLING_REDIS: [&str; 6] = ["GET", "GETEX", "HGETALL", "LRANGE", "SMEMBERS", "ZRANGE"];
 
 /// Commands that set up a connection, or make a transaction of others.
 const SETUP_REDIS: [&str; 16] = [
@@ -150,6 +154,22 @@ impl Dialect {
         match self {
             Dialect::Redis => &["GET"],
             Dialect::Memcached => &["get", "mg", "gets", "gat", "gats"],
+        }
+    }
+
+    /// Whether the key of a read was there, where its reply tells.
+    pub fn was_there(self, arguments: &Arguments, reply: &RecordedReply) -> Option<bool> {
+        let RecordedKind::Reply(kind) = reply.kind else { return None };
+        let reads = match self {
+            Dialect::Redis => arguments.is_one_of(&TELLING_REDIS),
+            Dialect::Memcached => self.reading_commands().contains(&self.command_name(arguments).as_str()),
+        };
+        match kind {
+            _ if !reads => None,
+            ReplyKind::Nil => Some(false),
+            ReplyKind::Text => Some(true),
+            ReplyKind::Array => Some(reply.size > 0),
+            _ => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What every learned workload says of itself, whatever it was learned from.
 
-use super::arrivals::{Arrivals, SCALES_NS};
+use super::arrivals::{Arrivals, OperationSizes, SCALES_NS};
 use super::model::{ModelSpace, model_distances};
 use super::reuse::ReuseDistances;
 use crate::format::{Lack, RecordingHeader};
@@ -26,8 +26,8 @@ pub struct LearnedWorkload {
 }
 
 /// The first lines of a workload's file: how fast the traffic was.
-pub(super) fn start_line(rate: Option<f64>, connections: u32, arrivals: &Arrivals) -> String {
-    let kind = if is_even(arrivals) { "constant" } else { "poisson" };
+pub(super) fn start_line(rate: Option<f64>, connections: u32, is_even: bool) -> String {
+    let kind = if is_even { "constant" } else { "poisson" };
     let rate = rate.map_or(String::new(), |rate| format!("--rate {rate:.1} "));
     format!(
         "# Learned from a recording by `dyno learn`. See docs/learn.md.\n\
@@ -35,7 +35,8 @@ pub(super) fn start_line(rate: Option<f64>, connections: u32, arrivals: &Arrival
     )
 }
 
-fn is_even(arrivals: &Arrivals) -> bool {
+/// Returns whether operations came one after the other, evenly.
+pub(super) fn is_even(arrivals: &Arrivals) -> bool {
     arrivals.dispersion().iter().flatten().all(|index| *index < 0.5)
 }
 
@@ -107,6 +108,25 @@ pub(super) fn arrival_findings(arrivals: &Arrivals, header: &RecordingHeader) ->
             "index of dispersion of the arrivals {} (1: Poisson; those of the workload are as --arrivals and --rate say)",
             known.join(", ")
         )
+    })
+}
+
+/// How bursty the commands were, and those of the workload are, with operations of these sizes at this rate.
+pub(super) fn command_arrivals(
+    commands: &Arrivals,
+    (sizes, rate, is_even): (&OperationSizes, f64, bool),
+) -> Option<String> {
+    let known: Vec<String> = commands
+        .dispersion()
+        .iter()
+        .zip(SCALES_NS)
+        .filter_map(|(index, scale)| {
+            let own = sizes.dispersion(rate, scale, is_even);
+            Some(format!("{:.2} in {} ms (the workload's {own:.2})", (*index)?, scale / 1_000_000))
+        })
+        .collect();
+    (!known.is_empty()).then(|| {
+        format!("index of dispersion of the commands {}; 1: each comes by itself, by chance", known.join(", "))
     })
 }
 

@@ -18,13 +18,16 @@ mod dialect;
 mod documents;
 mod findings;
 mod model;
+mod numbers;
 mod operations;
 mod popularity;
 mod reuse;
 mod sequences;
 mod shapes;
+mod slots;
 mod spaces;
 mod text;
+mod tiers;
 mod yaml_text;
 
 pub use findings::LearnedWorkload;

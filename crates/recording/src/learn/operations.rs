@@ -1,7 +1,7 @@
 //! Operations of a learned workload: sequences, and commands that stand for themselves.
 
 use super::arguments::argument;
-use super::sequences::{SequenceForm, Sequences};
+use super::sequences::{FoundSequence, Sequences};
 use super::shapes::{CommandPattern, Shape, Shapes};
 use super::yaml_text::quoted;
 
@@ -48,21 +48,28 @@ fn command(
     format!("[{}]", all.join(", "))
 }
 
-/// Writes the operations, and returns how many there were in the recording. `key_of` is a key of a space as an argument, `draw`
-/// what draws one where the space has several.
+/// How keys are written.
+pub(super) struct KeyTexts<'a> {
+    /// A key of a space, of a command that stands for itself.
+    pub key_of: &'a dyn Fn(usize) -> String,
+    /// The key of a sequence: number of the sequence, and of its key; and whether it is drawn, from a space that has several.
+    pub key_of_sequence: &'a dyn Fn(usize, usize) -> (String, bool),
+}
+
+/// Writes the operations, and returns how many there were in the recording.
 pub(super) fn write_operations(
     body: &mut String,
     shapes: &Shapes,
-    (chosen, sequences): (&[(SequenceForm, u64)], &Sequences),
-    (key_of, draw): (&dyn Fn(usize) -> String, &dyn Fn(usize) -> Option<String>),
+    (chosen, sequences): (&[FoundSequence], &Sequences),
+    keys: &KeyTexts<'_>,
     findings: &mut Vec<String>,
 ) -> u64 {
     let mut by_number: Vec<(&CommandPattern, &Shape)> = shapes.iter().collect();
     by_number.sort_by_key(|(_, shape)| shape.number);
     let mut names = Names::default();
     body.push_str("commands:\n");
-    for (form, count) in chosen {
-        write_sequence(body, &by_number, (form, *count), (key_of, draw), &mut names);
+    for (number, found) in chosen.iter().enumerate() {
+        write_sequence(body, &by_number, (number, found), keys, &mut names);
     }
     let mut alone: Vec<((&CommandPattern, &Shape), u64)> =
         sequences.alone.iter().map(|(number, count)| (by_number[*number], *count)).collect();
@@ -70,13 +77,13 @@ pub(super) fn write_operations(
     let rest = alone.split_off(alone.len().min(OPERATIONS - chosen.len()));
     for (of, count) in &alone {
         let own = names.name_like(&of.0.name);
-        let words = command(*of, &BTreeMap::new(), key_of);
+        let words = command(*of, &BTreeMap::new(), keys.key_of);
         let _ = writeln!(body, "  {own}: {{ weight: {count}, miss: ok, command: {words} }}");
     }
     let all: u64 = shapes.values().map(|shape| shape.count).sum();
     let share = |count: u64| count as f64 * 100.0 / all.max(1) as f64;
     if let Some(limit_ns) = sequences.limit_ns {
-        let inside: u64 = chosen.iter().map(|(form, count)| form.steps.len() as u64 * count).sum();
+        let inside: u64 = chosen.iter().map(|found| found.form.steps.len() as u64 * found.count).sum();
         findings.push(format!(
             "sequences of {}, between pauses of {:.1} ms and more, hold {:.1} % of the commands; the others stand for \
              themselves",
@@ -92,31 +99,35 @@ pub(super) fn write_operations(
             share(left)
         ));
     }
-    chosen.iter().map(|(_, count)| count).sum::<u64>() + alone.iter().map(|(_, count)| count).sum::<u64>()
+    chosen.iter().map(|found| found.count).sum::<u64>() + alone.iter().map(|(_, count)| count).sum::<u64>()
 }
 
 fn write_sequence(
     body: &mut String,
     by_number: &[(&CommandPattern, &Shape)],
-    (form, count): (&SequenceForm, u64),
-    (key_of, draw): (&dyn Fn(usize) -> String, &dyn Fn(usize) -> Option<String>),
+    (number, found): (usize, &FoundSequence),
+    keys: &KeyTexts<'_>,
     names: &mut Names,
 ) {
+    let FoundSequence { form, count, .. } = found;
     let uses =
         |key: u16| form.steps.iter().flat_map(|step| &step.keys).filter(|(_, own)| *own == key).count();
     let mut drawn: Vec<(String, String)> = Vec::new();
     let mut texts: Vec<String> = Vec::new();
-    for (number, space) in (0u16..).zip(&form.spaces) {
-        // What is asked for once is drawn where it stands.
-        let drawn_once = draw(*space).filter(|_| uses(number) > 1);
-        texts.push(match drawn_once {
-            Some(draw) => {
-                let name = format!("key{}", drawn.len() + 1);
-                let text = quoted(&format!("%{{{name}}}"));
-                drawn.push((name, draw));
-                text
-            }
-            None => key_of(*space),
+    let mut are_different = false;
+    for (key, space) in (0u16..).zip(&form.spaces) {
+        let (text, is_drawn) = (keys.key_of_sequence)(number, usize::from(key));
+        // Keys of a sequence are not the same, else they would be one.
+        let has_like = is_drawn && form.spaces.iter().filter(|own| *own == space).count() > 1;
+        are_different |= has_like;
+        // What is asked for once and is like no other is drawn where it stands.
+        texts.push(if is_drawn && (has_like || uses(key) > 1) {
+            let name = format!("key{}", drawn.len() + 1);
+            let own = quoted(&format!("%{{{name}}}"));
+            drawn.push((name, text));
+            own
+        } else {
+            text
         });
     }
     let commands: Vec<&str> = form.steps.iter().map(|step| by_number[step.pattern].0.name.as_str()).collect();
@@ -129,13 +140,16 @@ fn write_sequence(
         let all: Vec<String> = drawn.iter().map(|(name, draw)| format!("{name}: {draw}")).collect();
         let _ = writeln!(body, "    let: {{ {} }}", all.join(", "));
     }
+    if are_different {
+        body.push_str("    different: true\n");
+    }
     body.push_str("    steps:\n");
     let mut of_steps = Names::default();
     for step in &form.steps {
         let of = by_number[step.pattern];
-        let keys =
+        let own =
             step.keys.iter().map(|(place, key)| (usize::from(*place), texts[usize::from(*key)].clone()));
-        let words = command(of, &keys.collect(), key_of);
+        let words = command(of, &own.collect(), keys.key_of);
         let name = of_steps.name_like(&of.0.name);
         let _ = writeln!(body, "      - {{ name: {name}, miss: ok, command: {words} }}");
     }

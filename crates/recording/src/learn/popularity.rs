@@ -1,5 +1,6 @@
 //! How popular the keys of a space are: a zipfian distribution where one fits, else tiers of keys that are alike.
 
+use super::tiers::{ExpectedCounts, RateClass, Tiers, seen_keys, unseen_as_well};
 use dyno_workload::template::ActiveNumbers;
 
 /// Greatest difference between two curves of popularity for one to stand for the other.
@@ -8,6 +9,9 @@ const FITS: f64 = 0.02;
 /// Largest exponent that is looked for.
 const THETA: f64 = 2.5;
 
+/// Keys of a zipfian distribution that are looked at one by one; of others as many together as are alike.
+const ONE_BY_ONE: u64 = 100;
+
 /// Popularity of keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Popularity {
@@ -15,51 +19,101 @@ pub(super) enum Popularity {
     Uniform,
     /// The true zipfian distribution with this exponent.
     Zipfian(f64),
-    /// Keys in tiers, the most popular first: number of keys, and share of the requests.
-    Tiers(Vec<(u64, f64)>),
+    /// Keys in tiers, the most popular first.
+    Tiers(Tiers),
     /// Some at a time, each for a while.
     Active(ActiveNumbers),
 }
 
-/// The popularity of keys with these numbers of requests, and the greatest difference between its curve (the share of the
-/// requests that the n most popular keys have) and that of the keys.
-pub(super) fn fit(mut counts: Vec<u32>) -> (Popularity, f64) {
+/// How popular keys are, as far as a sample shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct KeyFit {
+    /// Their popularity.
+    pub popularity: Popularity,
+    /// Number of keys, those among them that were not seen.
+    pub keys: u64,
+    /// The greatest difference between the curve of the sample (the share of the requests that the n most popular keys have) and
+    /// that which as many requests of this popularity show.
+    pub error: f64,
+}
+
+/// The popularity of keys with these numbers of requests.
+pub(super) fn fit(mut counts: Vec<u32>) -> KeyFit {
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
-    let keys = counts.len() as u64;
-    if keys < 2 {
-        return (Popularity::Uniform, 0.0);
+    let seen = counts.len() as u64;
+    if seen < 2 {
+        return KeyFit { popularity: Popularity::Uniform, keys: seen, error: 0.0 };
     }
-    let theta = likeliest(&counts);
-    let error = |popularity: &Popularity| difference(&counts, all, popularity);
-    let uniform = error(&Popularity::Uniform);
-    let zipfian = Popularity::Zipfian((theta * 1_000.0).round() / 1_000.0);
-    let of_zipfian = error(&zipfian);
-    // Requests that fall on all keys alike fall on some of them more often: the sample's own spread is no popularity.
-    if uniform <= (of_zipfian + 0.005).max(chance(&counts, all)) {
-        return (Popularity::Uniform, uniform);
+    let error = |shown: &ExpectedCounts| shown.difference(&counts, all);
+    let even = |keys: u64| std::iter::once((keys as f64, all / keys as f64));
+    let keys = unseen_as_well(seen, |keys| seen_keys(even(keys)));
+    let uniform =
+        KeyFit { popularity: Popularity::Uniform, keys, error: error(&ExpectedCounts::of_classes(even(keys))) };
+    let zipfian = nearest_zipfian(seen, all, error);
+    // A curve of few requests is off by chance.
+    if uniform.error <= (zipfian.error + 0.005).max(0.5 / all.sqrt()) {
+        return uniform;
     }
-    if of_zipfian <= FITS {
-        return (zipfian, of_zipfian);
+    if zipfian.error <= FITS {
+        return zipfian;
     }
-    let mut tiers: Vec<(u64, f64)> = Vec::new();
-    let mut from = 0usize;
-    while from < counts.len() {
-        // 1, 1, 2, 4, 8 keys and so on: popular keys differ, the others are alike. A tier ends where counts fall far below its
-        // first.
-        let most = if from == 0 { 1 } else { from.min(counts.len() - from) };
-        let least = counts[from] - counts[from] / 3;
-        let size = counts[from..from + most].partition_point(|count| *count >= least).max(1);
-        let sum: f64 = counts[from..from + size].iter().map(|count| f64::from(*count)).sum();
-        tiers.push((size as u64, sum / all));
-        from += size;
+    let tiers = Tiers::of_counts(&counts);
+    let of_tiers = error(&ExpectedCounts::of_classes(tiers.classes(all)));
+    if of_tiers < zipfian.error {
+        KeyFit { keys: tiers.keys(), popularity: Popularity::Tiers(tiers), error: of_tiers }
+    } else {
+        zipfian
     }
-    let tiers = Popularity::Tiers(tiers);
-    let of_tiers = error(&tiers);
-    match of_tiers < of_zipfian {
-        true => (tiers, of_tiers),
-        false => (zipfian, of_zipfian),
+}
+
+/// The zipfian distribution whose curve is nearest.
+fn nearest_zipfian(seen: u64, requests: f64, error: impl Fn(&ExpectedCounts) -> f64) -> KeyFit {
+    let of = |theta: f64| {
+        let keys = unseen_as_well(seen, |keys| seen_keys(zipfian_classes(keys, theta, requests).into_iter()));
+        (error(&ExpectedCounts::of_classes(zipfian_classes(keys, theta, requests).into_iter())), keys)
+    };
+    // A golden section: the curve moves in one direction.
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = (0.0, THETA);
+    let (mut one, mut other) = (high - golden * (high - low), low + golden * (high - low));
+    let (mut of_one, mut of_other) = (of(one).0, of(other).0);
+    while high - low > 1e-3 {
+        if of_one < of_other {
+            (high, other, of_other) = (other, one, of_one);
+            one = high - golden * (high - low);
+            of_one = of(one).0;
+        } else {
+            (low, one, of_one) = (one, other, of_other);
+            other = low + golden * (high - low);
+            of_other = of(other).0;
+        }
     }
+    let theta = ((low + high) * 500.0).round() / 1_000.0;
+    let (error, keys) = of(theta);
+    KeyFit { popularity: Popularity::Zipfian(theta), keys, error }
+}
+
+/// Classes of the keys of a zipfian distribution, of which so many are asked for.
+fn zipfian_classes(keys: u64, theta: f64, requests: f64) -> Vec<RateClass> {
+    // The sum of the powers of a class, by the integral from half a rank before the first to half a rank behind the last.
+    let integral = |from: f64, to: f64| match (theta - 1.0).abs() < 1e-9 {
+        true => (to / from).ln(),
+        false => (to.powf(1.0 - theta) - from.powf(1.0 - theta)) / (1.0 - theta),
+    };
+    let (mut classes, mut first, mut whole) = (Vec::new(), 1u64, 0.0);
+    while first <= keys {
+        let last = if first <= ONE_BY_ONE { first } else { (first + first / 20).min(keys) };
+        let sum = match last == first {
+            true => (first as f64).powf(-theta),
+            false => integral(first as f64 - 0.5, last as f64 + 0.5),
+        };
+        let size = (last + 1 - first) as f64;
+        classes.push((size, sum / size));
+        (first, whole) = (last + 1, whole + sum);
+    }
+    classes.iter_mut().for_each(|(_, rate)| *rate *= requests / whole);
+    classes
 }
 
 /// The same without tiers, for what only a law can say: even, or zipfian.
@@ -117,7 +171,7 @@ fn zeta(keys: u64, theta: f64) -> f64 {
     sum + integral + (to.powf(-theta) - from.powf(-theta)) / 2.0
 }
 
-/// Greatest difference of the two curves, at the ranks that double.
+/// Greatest difference of the curves of counts and of a law, at ranks that grow by a quarter.
 fn difference(counts: &[u32], all: f64, popularity: &Popularity) -> f64 {
     let keys = counts.len() as u64;
     let whole = match popularity {
@@ -132,38 +186,27 @@ fn difference(counts: &[u32], all: f64, popularity: &Popularity) -> f64 {
         }
         next *= 1.25;
         let model = match popularity {
-            Popularity::Uniform | Popularity::Active(_) => rank as f64 / keys as f64,
             Popularity::Zipfian(theta) => zeta(rank, *theta) / whole,
-            Popularity::Tiers(tiers) => share_of_tiers(tiers, rank),
+            _ => rank as f64 / keys as f64,
         };
         greatest = greatest.max((sum / all - model).abs());
     }
     greatest
 }
 
-/// The greatest difference between the curve of keys with these numbers of requests and that of keys that are all alike.
+/// The greatest difference between the curve of keys with these numbers of requests and that of as many keys that are alike.
 pub(super) fn even_error(mut counts: Vec<u32>) -> f64 {
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
-    difference(&counts, all, &Popularity::Uniform)
-}
-
-fn share_of_tiers(tiers: &[(u64, f64)], rank: u64) -> f64 {
-    let (mut before, mut share) = (0, 0.0);
-    for (keys, own) in tiers {
-        if rank < before + keys {
-            return share + own * (rank - before) as f64 / *keys as f64;
-        }
-        before += keys;
-        share += own;
-    }
-    share
+    let keys = counts.len() as f64;
+    ExpectedCounts::of_classes([(keys, all / keys)].into_iter()).difference(&counts, all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_types::rng::{below, mix_bits};
+    use dyno_types::rng::{Purpose, Stream, below, mix_bits};
+    use dyno_workload::distributions::RejectionInversion;
 
     fn drawn(keys: u64, requests: u64, mut draw: impl FnMut(u64) -> u64) -> Vec<u32> {
         let mut counts = vec![0; keys as usize];
@@ -179,38 +222,50 @@ mod tests {
             let whole = zeta(20_000, theta);
             let counts =
                 (1..=20_000u64).map(|rank| (5e6 * (rank as f64).powf(-theta) / whole).round() as u32);
-            let (found, error) = fit(counts.filter(|count| *count > 0).collect());
-            let Popularity::Zipfian(found) = found else { panic!("{found:?}") };
-            assert!((found - theta).abs() < 0.02 && error < 0.01, "{theta}: {found} {error}");
+            let found = fit(counts.filter(|count| *count > 0).collect());
+            let Popularity::Zipfian(own) = found.popularity else { panic!("{found:?}") };
+            assert!((own - theta).abs() < 0.02 && found.error < 0.02, "{theta}: {found:?}");
         }
+    }
+
+    #[test]
+    fn keys_of_a_law_are_counted_from_a_part_of_them() {
+        // Twice as many requests as keys: about a half of the keys are never asked for.
+        let zipf = RejectionInversion::new(0.9);
+        let mut stream = Stream::new(3, 0, Purpose::Key);
+        let counts = drawn(20_000, 40_000, |_| zipf.rank(20_000, &mut stream));
+        assert!(counts.len() < 13_000, "{}", counts.len());
+        let found = fit(counts);
+        let Popularity::Zipfian(own) = found.popularity else { panic!("{found:?}") };
+        assert!((own - 0.9).abs() < 0.05 && (found.keys as f64 / 2e4 - 1.0).abs() < 0.15, "{found:?}");
     }
 
     #[test]
     fn even_requests_are_uniform_and_steps_are_tiers() {
         let even = drawn(1_000, 200_000, |n| below(mix_bits(n), 1_000));
-        let (found, error) = fit(even);
-        assert!(found == Popularity::Uniform && error < 0.05, "{found:?} {error}");
+        let found = fit(even);
+        assert!(found.popularity == Popularity::Uniform && found.error < 0.01, "{found:?}");
         // Ten keys take half of the requests.
         let steps = drawn(10_000, 400_000, |n| match n % 2 {
             0 => below(mix_bits(n), 10),
             _ => below(mix_bits(n), 10_000),
         });
-        let (found, error) = fit(steps);
-        assert!(matches!(found, Popularity::Tiers(_)) && error < 0.03, "{found:?} {error}");
+        let found = fit(steps);
+        assert!(matches!(found.popularity, Popularity::Tiers(_)) && found.error < 0.02, "{found:?}");
     }
 
     #[test]
     fn a_law_alone_is_never_tiers() {
         let even = drawn(1_000, 200_000, |n| below(mix_bits(n), 1_000));
-        assert_eq!(fit_law(even.clone()), fit(even));
+        assert_eq!(fit_law(even).0, Popularity::Uniform);
         let steps = drawn(10_000, 400_000, |n| match n % 2 {
             0 => below(mix_bits(n), 10),
             _ => below(mix_bits(n), 10_000),
         });
         let (law, error) = fit_law(steps.clone());
-        let (tiers, of_tiers) = fit(steps);
-        assert!(matches!(law, Popularity::Zipfian(_)) && matches!(tiers, Popularity::Tiers(_)), "{law:?}");
-        assert!(error > of_tiers, "{error} {of_tiers}");
+        let tiers = fit(steps);
+        assert!(matches!(law, Popularity::Zipfian(_)), "{law:?}");
+        assert!(error > tiers.error, "{error} {tiers:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Commands that belong together: what a connection sends between two pauses, such as all that a page of a shop needs.
 
+use dyno_types::rng::{below, mix_bits};
 use std::collections::HashMap;
 
 /// Commands whose pauses are looked at.
@@ -13,6 +14,12 @@ const KEYS: usize = 64;
 
 /// Forms that are told apart.
 const FORMS: usize = 1 << 16;
+
+/// Sequences of a form whose keys are kept, chosen at random.
+const SAMPLE: u64 = 1_024;
+
+/// Keys of such sequences in all.
+const SAMPLED_KEYS: usize = 1 << 22;
 
 /// A pause is at least so many doublings longer than what is between two commands that belong together. Times between events that
 /// come by chance (of a Poisson process) fall into two halves that are 3 doublings apart.
@@ -117,13 +124,26 @@ struct OpenSequence {
     is_stream: bool,
 }
 
+/// Sequences of a form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FoundSequence {
+    /// What they have in common.
+    pub form: SequenceForm,
+    /// Their number.
+    pub count: u64,
+    /// Hashes of the keys of some of them, one sequence after the other.
+    pub sample: Vec<u64>,
+}
+
 /// The sequences of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
     /// The shortest pause between two, nanoseconds; without one each command stands for itself.
     pub limit_ns: Option<u64>,
     open: HashMap<u32, OpenSequence>,
-    found: HashMap<SequenceForm, u64>,
+    found: HashMap<SequenceForm, (u64, Vec<u64>)>,
+    /// Keys in samples.
+    sampled: usize,
     /// Commands that stand for themselves, by pattern.
     pub alone: HashMap<usize, u64>,
 }
@@ -193,8 +213,8 @@ impl Sequences {
     }
 
     /// Operations that a workload of these forms and of the commands that stand for themselves makes.
-    pub fn operations(&self, chosen: &[(SequenceForm, u64)]) -> u64 {
-        chosen.iter().map(|(_, count)| count).sum::<u64>() + self.alone.values().sum::<u64>()
+    pub fn operations(&self, chosen: &[FoundSequence]) -> u64 {
+        chosen.iter().map(|found| found.count).sum::<u64>() + self.alone.values().sum::<u64>()
     }
 
     fn count_alone(&mut self, form: &SequenceForm, count: u64) {
@@ -210,25 +230,39 @@ impl Sequences {
         match form.steps.len() {
             0 => {}
             1 => self.count_alone(&form, 1),
-            _ if has_room => *self.found.entry(form).or_default() += 1,
+            _ if has_room => {
+                let (count, sample) = self.found.entry(form).or_default();
+                *count += 1;
+                // Of what comes once nothing is kept.
+                let keys = if *count > 1 { ended.keys.len() } else { 0 };
+                if *count <= SAMPLE + 1 && self.sampled + keys <= SAMPLED_KEYS {
+                    sample.extend_from_slice(&ended.keys[..keys]);
+                    self.sampled += keys;
+                } else if keys > 0 {
+                    let place = below(mix_bits(*count), *count) as usize * keys;
+                    sample.get_mut(place..place + keys).into_iter().for_each(|own| own.copy_from_slice(&ended.keys));
+                }
+            }
             _ => self.count_alone(&form, 1),
         }
     }
 
     /// The forms that have the most commands, at most so many, with the number of sequences of each; all other commands stand for
     /// themselves from now on.
-    pub fn most_frequent(&mut self, limit: usize) -> Vec<(SequenceForm, u64)> {
+    pub fn most_frequent(&mut self, limit: usize) -> Vec<FoundSequence> {
         let open: Vec<OpenSequence> = self.open.drain().map(|(_, open)| open).collect();
         open.into_iter().for_each(|open| self.close(open));
-        let mut all: Vec<(SequenceForm, u64)> = self.found.drain().collect();
-        all.sort_by(|(a, of_a), (b, of_b)| {
-            let commands = |form: &SequenceForm, count: u64| form.steps.len() as u64 * count;
-            commands(b, *of_b).cmp(&commands(a, *of_a)).then_with(|| a.cmp(b))
+        let found = self.found.drain();
+        let mut all: Vec<FoundSequence> =
+            found.map(|(form, (count, sample))| FoundSequence { form, count, sample }).collect();
+        all.sort_by(|a, b| {
+            let commands = |found: &FoundSequence| found.form.steps.len() as u64 * found.count;
+            commands(b).cmp(&commands(a)).then_with(|| a.form.cmp(&b.form))
         });
         // What came once is no form.
-        let frequent = all.iter().take(limit).take_while(|(_, count)| *count > 1).count();
-        for (form, count) in all.split_off(frequent) {
-            self.count_alone(&form, count);
+        let frequent = all.iter().take(limit).take_while(|found| found.count > 1).count();
+        for found in all.split_off(frequent) {
+            self.count_alone(&found.form, found.count);
         }
         all
     }
@@ -290,7 +324,10 @@ mod tests {
             spaces: vec![7, 8],
             pipelined: false,
         };
-        assert_eq!(all.most_frequent(10), [(form, 3)]);
+        let found = all.most_frequent(10);
+        assert_eq!((found.len(), &found[0].form, found[0].count), (1, &form, 3));
+        // Keys of the second and the third one.
+        assert_eq!(found[0].sample, [1, 6, 2, 7]);
         let mut alone: Vec<(usize, u64)> = all.alone.into_iter().collect();
         alone.sort_unstable();
         assert_eq!(alone, [(0, 1), (1, 1), (2, 1)]);

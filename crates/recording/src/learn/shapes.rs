@@ -1,6 +1,7 @@
 //! Commands by their form, and what each of their arguments is like.
 
 use super::dialect::Dialect;
+use super::numbers::{NumberParts, WrittenForm};
 use super::spaces::KeySpaces;
 use crate::entry::{Arguments, RecordedKind, RecordedReply};
 use dyno_types::command::ReplyKind;
@@ -15,12 +16,12 @@ pub(super) struct ArgumentStats {
     pub count: u64,
     /// Values and how often each came, while there are few.
     pub values: Option<BTreeMap<Vec<u8>, u64>>,
-    /// Least and greatest, while all are whole numbers.
-    pub numbers: Option<(i64, i64)>,
-    /// Least and greatest, and the most digits behind the point, while all are numbers.
-    pub decimals: Option<(f64, f64, usize)>,
-    /// What stands before and behind a number, and the least and greatest of them, while all values are such.
-    pub numbered: Option<(String, String, u64, u64)>,
+    /// While all are whole numbers.
+    pub numbers: Option<NumberParts<i64>>,
+    /// While all are numbers.
+    pub decimals: Option<NumberParts<f64>>,
+    /// What stands before and behind a number, and these numbers, while all values are such.
+    pub numbered: Option<(String, String, NumberParts<u64>)>,
     /// How often each length came, bytes.
     pub lengths: BTreeMap<u32, u64>,
     /// Key spaces and how often each came; of a key.
@@ -34,14 +35,30 @@ fn rounded(length: u64) -> u32 {
     length >> shift << shift
 }
 
-/// A number with at most nine digits behind its point, as people write it; and how many these are.
-fn decimal(word: &[u8]) -> Option<(f64, usize)> {
+/// A number with at most nine digits behind its point, as people write it.
+fn decimal(word: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(word).ok().filter(|text| text.len() <= 24)?;
     let bare = text.strip_prefix('-').unwrap_or(text);
     let (whole, behind) = bare.split_once('.').unwrap_or((bare, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_plain = !whole.is_empty() && digits(whole) && digits(behind) && behind.len() <= 9;
-    is_plain.then(|| Some((text.parse().ok()?, behind.len()))).flatten()
+    is_plain.then(|| text.parse().ok()).flatten()
+}
+
+/// A whole number. What is written otherwise would come out otherwise.
+fn whole(word: &[u8]) -> Option<i64> {
+    let is_plain = match word {
+        [b'0'] => true,
+        [b'-', first, rest @ ..] | [first, rest @ ..] => {
+            (b'1'..=b'9').contains(first) && rest.iter().all(u8::is_ascii_digit)
+        }
+        [] => false,
+    };
+    is_plain.then(|| std::str::from_utf8(word).ok()?.parse().ok()).flatten()
+}
+
+fn form_of(number: u64) -> WrittenForm {
+    WrittenForm { whole: number.checked_ilog10().unwrap_or(0) as usize + 1, ..WrittenForm::default() }
 }
 
 /// A text with one number in it, which is written without leading zeros: what is before and behind it.
@@ -59,38 +76,50 @@ fn numbered(word: &[u8]) -> Option<(&str, &str, u64)> {
 }
 
 impl ArgumentStats {
+    /// What the first value may be, until others say that it is not.
+    fn note_first(&mut self, word: &[u8]) {
+        self.values = Some(BTreeMap::new());
+        let form = WrittenForm::of_word(word);
+        self.numbers = whole(word).map(|number| NumberParts::of_one(form, number));
+        self.decimals = decimal(word).map(|value| NumberParts::of_one(form, value));
+        self.numbered = numbered(word).map(|(before, behind, number)| {
+            (before.to_owned(), behind.to_owned(), NumberParts::of_one(form_of(number), number))
+        });
+    }
+
+    /// Notes a value where all before it were numbers, or texts with one.
+    fn note_number(&mut self, word: &[u8]) {
+        let form = WrittenForm::of_word(word);
+        if let Some(parts) = &mut self.numbers {
+            match whole(word) {
+                Some(number) => parts.note(form, number),
+                None => self.numbers = None,
+            }
+        }
+        if let Some(parts) = &mut self.decimals {
+            match decimal(word) {
+                Some(value) => parts.note(form, value),
+                None => self.decimals = None,
+            }
+        }
+        if let Some((known, end, parts)) = &mut self.numbered {
+            match numbered(word) {
+                Some((before, behind, number)) if known == before && end == behind => {
+                    parts.note(form_of(number), number);
+                }
+                _ => self.numbered = None,
+            }
+        }
+    }
+
     fn note(&mut self, arguments: &Arguments, place: usize) {
         let word = arguments.word(place);
         let length = arguments.long_value(place).map_or(word.len() as u64, |value| value.length);
         if self.count == 0 {
-            self.values = Some(BTreeMap::new());
+            self.note_first(word);
+        } else {
+            self.note_number(word);
         }
-        let number = std::str::from_utf8(word).ok().and_then(|text| text.parse::<i64>().ok());
-        // What is written otherwise would come out otherwise.
-        let number = number.filter(|number| number.to_string().as_bytes() == word);
-        self.numbers = match (self.count, self.numbers, number) {
-            (0, _, Some(number)) => Some((number, number)),
-            (_, Some((least, most)), Some(number)) => Some((least.min(number), most.max(number))),
-            _ => None,
-        };
-        let decimal = decimal(word);
-        self.decimals = match (self.count, self.decimals, decimal) {
-            (0, _, Some((value, digits))) => Some((value, value, digits)),
-            (_, Some((least, most, known)), Some((value, digits))) => {
-                Some((least.min(value), most.max(value), known.max(digits)))
-            }
-            _ => None,
-        };
-        let numbered = numbered(word);
-        self.numbered = match (self.count, self.numbered.take(), numbered) {
-            (0, _, Some((before, behind, n))) => Some((before.to_owned(), behind.to_owned(), n, n)),
-            (_, Some((known, end, least, most)), Some((before, behind, n)))
-                if known == before && end == behind =>
-            {
-                Some((known, end, least.min(n), most.max(n)))
-            }
-            _ => None,
-        };
         self.count += 1;
         *self.lengths.entry(rounded(length)).or_default() += 1;
         if let Some(values) = &mut self.values {
@@ -161,9 +190,14 @@ pub(super) fn note(
     }
     shape.count += 1;
     let keys = dialect.key_places(arguments);
+    let was_there = if keys.len() == 1 { reply.and_then(|reply| dialect.was_there(arguments, reply)) } else { None };
     for place in 1..arguments.count() {
         if keys.contains(&place) {
-            if let Some((space, hash)) = spaces.note(arguments.word(place)) {
+            if let Some((space, hash, is_first)) = spaces.note(arguments.word(place)) {
+                if let (Some(was_there), true) = (was_there, is_first) {
+                    let (found, all) = &mut spaces.all[space].first_reads;
+                    (*found, *all) = (*found + u64::from(was_there), *all + 1);
+                }
                 noted.push((place, space, hash));
                 *shape.arguments[place].spaces.entry(space).or_default() += 1;
             }
@@ -232,10 +266,14 @@ mod tests {
         assert_eq!((set.count, set.arguments[1].spaces.len()), (100, 1));
         assert!(set.arguments[2].values.is_none() && set.arguments[2].lengths.len() == 20);
         assert_eq!(set.arguments[3].values.as_ref().unwrap().len(), 1);
-        assert_eq!(shapes[&form("ZADD", 4, "3 M ")].arguments[2].numbers, Some((0, 99)));
+        let numbers = shapes[&form("ZADD", 4, "3 M ")].arguments[2].numbers.as_ref().unwrap();
+        let ranges = numbers.ranges(|number| number as f64);
+        assert_eq!((ranges.len(), ranges[0].least, ranges[0].most), (1, 0, 99));
+        assert_eq!([&b"0"[..], b"-5", b"17"].map(whole), [Some(0), Some(-5), Some(17)]);
+        assert_eq!([&b"-0"[..], b"05", b"", b"-", b"+1", b"1e3", b"9223372036854775808"].map(whole), [None; 7]);
         assert_eq!(numbered(b"u17:x"), Some(("u", ":x", 17)));
         assert_eq!([&b"u07"[..], b"u1v2", b"uv", b"u\n1", b"u%1"].map(numbered), [None; 5]);
-        assert_eq!((decimal(b"-12.340"), decimal(b"7")), (Some((-12.34, 3)), Some((7.0, 0))));
+        assert_eq!((decimal(b"-12.340"), decimal(b"7")), (Some(-12.34), Some(7.0)));
         assert_eq!([&b"1e5"[..], b".5", b"1.2.3", b"inf", b""].map(decimal), [None; 5]);
     }
 }

@@ -1,6 +1,7 @@
 //! Keys by their pattern: what stays, and the numbers in it.
 
-use super::popularity::{Popularity, even_error, fit};
+use super::popularity::{KeyFit, Popularity, even_error, fit};
+use super::tiers::Tiers;
 use dyno_workload::template::ActiveNumbers;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -19,6 +20,9 @@ const WIDTH: usize = 40;
 
 /// Digits of the greatest number that a workload's first key may have.
 const FIRST_DIGITS: usize = 12;
+
+/// First reads that tell which share of the keys was there.
+const TELLING: u64 = 20;
 
 /// Keys of which so many are there may come and go.
 const COMING: usize = 20;
@@ -44,6 +48,8 @@ pub(super) struct KeySpace {
     pattern: Option<String>,
     /// Requests.
     pub requests: u64,
+    /// Keys whose first request was a read that told whether they were there: those that were, and all.
+    pub first_reads: (u64, u64),
     /// By the key's hash; only hashes that end in `halved` zero bits.
     counts: HashMap<u64, KeyUse>,
     halved: u32,
@@ -65,11 +71,6 @@ impl KeySpace {
         ((self.counts.len() as u64) << self.halved).max(1)
     }
 
-    /// The same, 1 where it is one key.
-    pub fn number_of_keys(&self) -> u64 {
-        if self.only_key().is_some() { 1 } else { self.keys() }
-    }
-
     /// The share of the keys that were counted.
     pub fn counted_share(&self) -> f64 {
         1.0 / (1u64 << self.halved) as f64
@@ -81,15 +82,17 @@ impl KeySpace {
         self.pattern.as_deref().filter(|_| is_popular).map(|text| text.replace("%{", "%%{"))
     }
 
-    /// Notes a request of the key with this hash, by an operation of this number.
-    pub fn note_hash(&mut self, hash: u64, operation: u64) {
+    /// Notes a request of the key with this hash, by an operation of this number; returns whether it is the key's first one, as far
+    /// as keys are counted.
+    pub fn note_hash(&mut self, hash: u64, operation: u64) -> bool {
         self.requests += 1;
         if hash.trailing_zeros() < self.halved {
-            return;
+            return false;
         }
         let operation = u32::try_from(operation).unwrap_or(u32::MAX);
         let key = self.counts.entry(hash).or_default();
-        if key.requests == 0 {
+        let is_first = key.requests == 0;
+        if is_first {
             key.first = operation;
         }
         key.operations += u32::from(key.requests == 0 || key.last != operation);
@@ -100,6 +103,19 @@ impl KeySpace {
             let halved = self.halved;
             self.counts.retain(|hash, _| hash.trailing_zeros() >= halved);
         }
+        is_first
+    }
+
+    /// The share of the keys that were there before they were asked for; `None` where too few reads tell.
+    pub fn loaded_share(&self) -> Option<f64> {
+        let (found, all) = self.first_reads;
+        (all >= TELLING).then(|| found as f64 / all as f64)
+    }
+
+    /// Operations that asked for keys, each of a key once.
+    pub fn draws(&self) -> u64 {
+        let counted: u64 = self.counts.values().map(|key| u64::from(key.operations)).sum();
+        counted << self.halved
     }
 
     /// Operations that asked for each of the keys that are counted: a key is drawn once for each.
@@ -107,10 +123,24 @@ impl KeySpace {
         self.counts.values().map(|key| key.operations).collect()
     }
 
-    /// How popular the keys are, and how far the fit is off.
-    pub fn fit_popularity(&self) -> (Popularity, f64) {
-        let (popularity, error) = fit(self.counts());
-        (popularity, error.max(self.lost_share()))
+    /// How popular the keys are, how many there are, and how far the fit is off.
+    pub fn fit_popularity(&self) -> KeyFit {
+        let own = fit(self.counts());
+        KeyFit { keys: (own.keys << self.halved).max(1), error: own.error.max(self.lost_share()), ..own }
+    }
+
+    /// The tier of each key that has one of its own or shares one with its like, the most popular keys: by their hashes.
+    pub fn ranked_keys(&self, tiers: &Tiers) -> HashMap<u64, usize> {
+        let mut order: Vec<(u32, u64)> = self.counts.iter().map(|(hash, key)| (key.operations, *hash)).collect();
+        order.sort_unstable_by_key(|(operations, hash)| (std::cmp::Reverse(*operations), *hash));
+        let ranked = tiers.all[..tiers.ranked].iter().enumerate();
+        let numbers = ranked.flat_map(|(tier, (keys, _))| std::iter::repeat_n(tier, *keys as usize));
+        order.into_iter().zip(numbers).map(|((_, hash), tier)| (hash, tier)).collect()
+    }
+
+    /// Returns whether the key with this hash is one of those that are counted.
+    pub fn is_counted(&self, hash: u64) -> bool {
+        hash.trailing_zeros() >= self.halved
     }
 
     /// The share of the requests that the counted keys do not stand for: of popular keys that are not among them.
@@ -123,9 +153,10 @@ impl KeySpace {
     /// far that is off, as of [`KeySpace::fit_popularity`]. The whole recording has `operations` whose keys were noted, and the
     /// workload makes `made` of them.
     ///
-    /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it. By Little's law keys, times their
+    /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it; where its while `begins` with the first
+    /// of them, and each is as long as another, (n - 1) / n. By Little's law keys, times their
     /// while, are so many at a time, times all operations.
-    pub fn fit_active(&self, operations: u64, made: u64) -> Option<(Popularity, f64)> {
+    pub fn fit_active(&self, (operations, made): (u64, u64), begins: bool) -> Option<KeyFit> {
         if self.halved > 0 || self.counts.len() < COMING {
             return None;
         }
@@ -133,7 +164,7 @@ impl KeySpace {
         for key in self.counts.values().filter(|key| key.operations > 1) {
             let uses = f64::from(key.operations);
             span += f64::from(key.last - key.first);
-            of_all += operations as f64 * (uses - 1.0) / (uses + 1.0);
+            of_all += operations as f64 * (uses - 1.0) / (uses + if begins { 0.0 } else { 1.0 });
         }
         // What is asked for at random moments of the whole time spans all that it can.
         let share = span / of_all;
@@ -143,13 +174,13 @@ impl KeySpace {
         let at_a_time = (self.counts.len() as f64 * share).round().max(1.0) as u64;
         let lasts = (share * made as f64).round().max(1.0) as u64;
         let active = ActiveNumbers { at_a_time, operations: lasts };
-        Some((Popularity::Active(active), even_error(self.counts())))
+        let popularity = Popularity::Active(active);
+        Some(KeyFit { popularity, keys: self.counts.len() as u64, error: even_error(self.counts()) })
     }
 
-    /// The number of the first key: the least one where most numbers are there, else the least one that has as many digits as
-    /// most requests have, so that keys are as long as they were.
-    pub fn first_number(&self) -> u64 {
-        let keys = self.keys();
+    /// The number of the first of so many keys: the least one where most numbers are there, else the least one that has as many
+    /// digits as most requests have, so that keys are as long as they were.
+    pub fn first_number(&self, keys: u64) -> u64 {
         if self.width() > 0 {
             return 0;
         }
@@ -255,8 +286,8 @@ fn pattern_of(key: &[u8]) -> PatternedKey {
 }
 
 impl KeySpaces {
-    /// Notes a request of a key; returns the number of its space, and the key's hash.
-    pub fn note(&mut self, key: &[u8]) -> Option<(usize, u64)> {
+    /// Notes a request of a key; returns the number of its space, the key's hash, and whether it is the key's first request.
+    pub fn note(&mut self, key: &[u8]) -> Option<(usize, u64, bool)> {
         let PatternedKey { pattern, runs, digits, token, is_padded, number } = pattern_of(key);
         let place = match self.by_pattern.get(&pattern) {
             Some(place) => *place,
@@ -285,8 +316,8 @@ impl KeySpaces {
             _ => None,
         };
         let hash = self.hasher.hash_one(key);
-        space.note_hash(hash, self.operation);
-        Some((place, hash))
+        let is_first = space.note_hash(hash, self.operation);
+        Some((place, hash, is_first))
     }
 }
 
@@ -297,7 +328,7 @@ mod tests {
     #[test]
     fn keys_of_a_pattern_are_a_space() {
         let mut spaces = KeySpaces::default();
-        let mut note = |key: &str| spaces.note(key.as_bytes()).map(|(number, _)| number);
+        let mut note = |key: &str| spaces.note(key.as_bytes()).map(|(number, ..)| number);
         let first: Vec<_> = (0..500).map(|n| note(&format!("user:{n}:cart"))).collect();
         assert!(first.iter().all(|number| *number == Some(0)));
         assert_eq!(note("board"), Some(1));
@@ -338,11 +369,11 @@ mod tests {
             coming.note(format!("session:{session}").as_bytes());
             staying.note(format!("session:{key}").as_bytes());
         }
-        let Some((Popularity::Active(found), _)) = coming.all[0].fit_active(all, all) else {
+        let Some(KeyFit { popularity: Popularity::Active(found), .. }) = coming.all[0].fit_active((all, all), false) else {
             panic!("they come and go")
         };
         assert!((9..=11).contains(&found.at_a_time) && (370..=430).contains(&found.operations), "{found:?}");
-        assert_eq!(staying.all[0].fit_active(all, all), None);
+        assert_eq!(staying.all[0].fit_active((all, all), false), None);
     }
 
     #[test]
@@ -354,7 +385,7 @@ mod tests {
             spaces.note(format!("s{}-{}", 100 + n * 7 % 900, 100 + n).as_bytes());
             spaces.note(format!("all:{}", n * n % 1_000_000).as_bytes());
         }
-        let first: Vec<u64> = spaces.all.iter().map(KeySpace::first_number).collect();
+        let first: Vec<u64> = spaces.all.iter().map(|space| space.first_number(space.keys())).collect();
         assert_eq!(first, [2_026_113_000, 1_000, 100, 1_000]);
     }
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Parts that a distribution of lengths is cut into.
+/// Parts that a distribution of lengths is cut into, at least where it has as many lengths.
 const PARTS: usize = 12;
+
+/// A part never spans more than this part of its own length, so that its percentiles are not off by more.
+const SPAN: u32 = 20;
 
 /// A text as YAML: what JSON writes, YAML reads.
 pub(super) fn quoted(text: &str) -> String {
@@ -17,9 +20,9 @@ fn parts(lengths: &BTreeMap<u32, u64>) -> Vec<(u32, u32, u64)> {
     let mut parts: Vec<(u32, u32, u64)> = Vec::new();
     for (length, count) in lengths {
         match parts.last_mut() {
-            // Few lengths stay as they are; a part never spans more than a quarter of its own length.
+            // Few lengths stay as they are.
             Some((from, to, weight))
-                if lengths.len() > PARTS && *weight + count <= step && *length <= *from + *from / 4 =>
+                if lengths.len() > PARTS && *weight + count <= step && *length <= *from + *from / SPAN =>
             {
                 (*to, *weight) = (*length, *weight + count);
             }
@@ -68,7 +71,7 @@ mod tests {
         let lengths: BTreeMap<u32, u64> = (1..=1_000).map(|length| (length, 1)).collect();
         let parts = parts(&lengths);
         assert_eq!(parts.iter().map(|(.., weight)| weight).sum::<u64>(), 1_000);
-        assert!(parts.iter().all(|(from, to, weight)| *weight <= 84 && *to <= from + from / 4), "{parts:?}");
+        assert!(parts.iter().all(|(from, to, weight)| *weight <= 84 && *to <= from + from / SPAN), "{parts:?}");
         // The median of the parts is that of the lengths.
         let mut sum = 0;
         let middle = parts.iter().find(|(.., weight)| {

@@ -144,6 +144,8 @@ pub struct MixOperation {
     pub weight: f64,
     /// Values that are drawn once and used by several arguments.
     pub bound: Vec<ArgumentText>,
+    /// True if these differ from each other: one that is like an earlier one is drawn again.
+    pub different: bool,
     /// Its commands, in order.
     pub steps: Vec<CommandStep>,
     /// How they follow each other.

@@ -13,6 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Draws of values that an operation has drawn once are numbered from here on.
 const BOUND: u64 = 1 << 63;
 
+/// Draws of a value that must differ from others; then it is like one of them.
+const DRAWS: u64 = 64;
+
 /// Origin of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -188,6 +191,33 @@ impl MixContent {
         }
     }
 
+    /// Appends a value that an operation has drawn once. They use no replies.
+    fn render_bound(&self, request: &Request, (operation, bound): (usize, u16), out: &mut Vec<u8>) {
+        let operation = &self.mix.operations[operation];
+        let text = |number: u16| &operation.bound[usize::from(number)];
+        let own = |number: u16, tries: u64| BOUND | tries << 32 | u64::from(number) << 16;
+        if !operation.different {
+            return self.render(request, (text(bound), own(bound, 0)), None, out);
+        }
+        // The values up to this one, end to end, and where each ends.
+        let (mut all, mut ends) = (Vec::new(), Vec::new());
+        for number in 0..=bound {
+            let from = all.len();
+            for tries in 0..DRAWS {
+                all.truncate(from);
+                self.render(request, (text(number), own(number, tries)), None, &mut all);
+                let (before, new) = all.split_at(from);
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                if !starts.zip(&ends).any(|(start, end)| before[start..*end] == *new) {
+                    break;
+                }
+            }
+            ends.push(all.len());
+        }
+        let from = ends.len().checked_sub(2).map_or(0, |before| ends[before]);
+        out.extend_from_slice(&all[from..]);
+    }
+
     fn render(
         &self,
         request: &Request,
@@ -211,8 +241,7 @@ impl MixContent {
                 }
                 TextPart::Bound(bound) => {
                     if let Place::Operation(operation, _) = self.place_of(request) {
-                        let text = &self.mix.operations[operation].bound[usize::from(*bound)];
-                        self.render(request, (text, BOUND | u64::from(*bound) << 16), replies, out);
+                        self.render_bound(request, (operation, *bound), out);
                     }
                 }
                 TextPart::Reply(kept) => {

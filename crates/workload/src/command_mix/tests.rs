@@ -36,6 +36,7 @@ fn operation(name: &str, weight: f64, steps: Vec<CommandStep>) -> MixOperation {
         group: None,
         weight,
         bound: Vec::new(),
+        different: false,
         steps,
         mode: StepMode::Ordered,
         has_steps,
@@ -206,6 +207,40 @@ fn transactions_and_values_of_one_draw() {
         (rendered(1, 1), rendered(1, 2)),
         (rendered(2, 1), format!("{}{}", rendered(1, 1), index % 4))
     );
+}
+
+#[test]
+fn values_that_differ_are_drawn_until_they_do() {
+    let drawn = |count: u64, different: bool| -> Vec<Vec<String>> {
+        let mut mix = mix();
+        mix.keys = vec![users(count)];
+        let words: Vec<ArgumentText> = (0..3).map(|number| vec![TextPart::Bound(number)]).collect();
+        let all = step(std::iter::once(literal("MGET")).chain(words).collect());
+        mix.operations =
+            vec![MixOperation { bound: vec![vec![key()]; 3], different, ..operation("all", 1.0, vec![all]) }];
+        let run = run(&mix);
+        let rendered = |index: u64| {
+            let request = run.request(index, &Frontier::new(0));
+            let word = |argument: u16| {
+                let mut out = Vec::new();
+                run.content().argument(&request, 0, argument, &mut out);
+                String::from_utf8(out).unwrap()
+            };
+            (1..4).map(word).collect()
+        };
+        (0..3_000).map(rendered).collect()
+    };
+    let twice = |keys: &&Vec<String>| keys[0] == keys[1] || keys[0] == keys[2] || keys[1] == keys[2];
+    // Of four keys three draws are 4 * 3 * 2 / 64 of the time all different.
+    let same = drawn(4, false).iter().filter(twice).count();
+    assert!((1_770..1_980).contains(&same), "{same} of 3,000, five of eight expected");
+    let four = drawn(4, true);
+    assert_eq!(four.iter().filter(twice).count(), 0);
+    // Each of the four is the third one as often as the others.
+    let third = four.iter().filter(|keys| keys[2] == "u:0005").count();
+    assert!((680..820).contains(&third), "{third} of 3,000");
+    // Of two keys the third one cannot differ.
+    assert!(drawn(2, true).iter().all(|keys| keys[0] != keys[1]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What was learned of MongoDB, as a workload of documents (docs/documents.md) with how well it fits.
 
-use super::super::findings::{LearnedWorkload, arrival_findings, gap_findings, model_findings, start_line};
+use super::super::findings::{LearnedWorkload, arrival_findings, gap_findings, is_even, model_findings, start_line};
 use super::super::model::ModelSpace;
 use super::super::popularity::Popularity;
 use super::super::yaml_text::quoted;
@@ -239,7 +239,7 @@ pub(in crate::learn) fn write_workload(
     let is_timed = survey.length_ns > 0 && !header.is_without(Lack::Times);
     let rate = is_timed.then(|| learned.arrivals.rate());
     let connections = survey.users.max(1);
-    let mut text = start_line(rate, connections, &learned.arrivals);
+    let mut text = start_line(rate, connections, is_even(&learned.arrivals));
     for finding in &findings {
         let _ = writeln!(text, "# - {}", finding.replace('\n', " "));
     }
@@ -256,7 +256,7 @@ fn spaces_of<'a>(learned: &'a LearnedDocuments, fields: &'a LearnedFields<'_>) -
             .map(|(path, field)| {
                 let space = &stats.asked[path].space;
                 let keys = if field.is_diverse { count } else { space.keys() };
-                ModelSpace { requests: space.requests, keys, popularity: &field.popularity }
+                ModelSpace { requests: space.requests, keys, popularity: &field.popularity, shares: None }
             })
             .collect::<Vec<_>>()
     };
