@@ -165,8 +165,23 @@ const APART: [&str; 3] = [OWN, WAIT, DELIVERY];
 
 /// Keys of an operation that its only command may have, too.
 const STEP: [&str; 17] = [
-    "name", "command", "script", "function", "keys", "args", "expect", "miss", "as", "when", "delivery",
-    "weight", "users", "rate", "blocking", "let", "different",
+    "name",
+    "command",
+    "script",
+    "function",
+    "keys",
+    "args",
+    "expect",
+    "miss",
+    "as",
+    "when",
+    "delivery",
+    "weight",
+    "users",
+    "rate",
+    "blocking",
+    "let",
+    "different",
 ];
 
 impl Reader<'_> {

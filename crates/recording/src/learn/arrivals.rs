@@ -127,7 +127,10 @@ mod tests {
         assert_eq!(sizes.dispersion(100.0, 1_000_000_000, true), 0.5);
         // Of a quarter of an operation: 4 * 3 / 16 + 1 / 4, by a half.
         assert!((sizes.dispersion(25.0, 10_000_000, true) - 2.0).abs() < 1e-12);
-        assert!(sizes.are_even(100.0, [None, None, Some(0.6)]) && !sizes.are_even(100.0, [None, Some(2.0), Some(2.4)]));
+        assert!(
+            sizes.are_even(100.0, [None, None, Some(0.6)])
+                && !sizes.are_even(100.0, [None, Some(2.0), Some(2.4)])
+        );
         assert!(!OperationSizes::default().are_even(100.0, [None; 3]));
     }
 

@@ -126,7 +126,10 @@ pub(super) fn command_arrivals(
         })
         .collect();
     (!known.is_empty()).then(|| {
-        format!("index of dispersion of the commands {}; 1: each comes by itself, by chance", known.join(", "))
+        format!(
+            "index of dispersion of the commands {}; 1: each comes by itself, by chance",
+            known.join(", ")
+        )
     })
 }
 

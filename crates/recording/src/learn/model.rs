@@ -1,9 +1,9 @@
 //! Requests as the learned workload makes them, so that what was learned can be compared with what was seen.
 
 use super::popularity::Popularity;
+use super::reuse::ReuseDistances;
 use super::slots::TierShares;
 use super::tiers::Tiers;
-use super::reuse::ReuseDistances;
 use dyno_types::rng::{Purpose, Stream, mix_bits};
 use dyno_workload::distributions::RejectionInversion;
 
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn keys_of_a_sequence_come_again_at_once() {
-        let even = ModelSpace { requests: 3_000, keys: 10_000, popularity: &Popularity::Uniform, shares: None };
+        let even =
+            ModelSpace { requests: 3_000, keys: 10_000, popularity: &Popularity::Uniform, shares: None };
         // All requests are of sequences: a new key, and the same twice more.
         let sequence = ModelSequence { count: 1_000, keys: vec![(0, None)], requests: vec![0, 0, 0] };
         let found = model_distances(&[even], &[sequence], (300_000, 100_000), 3);

@@ -58,8 +58,8 @@ impl<T: Copy + PartialOrd> NumberParts<T> {
         *count += 1;
     }
 
-    /// The ranges that a workload draws from: one where the numbers are about as they are if all of it are alike. `place` is a number
-    /// on a line.
+    /// The ranges that a workload draws from: one where the numbers are about as they are if all of it are alike. `place` is a
+    /// number on a line.
     pub fn ranges(&self, place: impl Fn(T) -> f64) -> Vec<NumberRange<T>> {
         let range = |(form, (least, most, count)): (&WrittenForm, &(T, T, u64))| NumberRange {
             least: *least,

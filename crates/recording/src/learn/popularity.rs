@@ -48,8 +48,11 @@ pub(super) fn fit(mut counts: Vec<u32>) -> KeyFit {
     let error = |shown: &ExpectedCounts| shown.difference(&counts, all);
     let even = |keys: u64| std::iter::once((keys as f64, all / keys as f64));
     let keys = unseen_as_well(seen, |keys| seen_keys(even(keys)));
-    let uniform =
-        KeyFit { popularity: Popularity::Uniform, keys, error: error(&ExpectedCounts::of_classes(even(keys))) };
+    let uniform = KeyFit {
+        popularity: Popularity::Uniform,
+        keys,
+        error: error(&ExpectedCounts::of_classes(even(keys))),
+    };
     let zipfian = nearest_zipfian(seen, all, error);
     // A curve of few requests is off by chance.
     if uniform.error <= (zipfian.error + 0.005).max(0.5 / all.sqrt()) {

@@ -240,7 +240,10 @@ impl Sequences {
                     self.sampled += keys;
                 } else if keys > 0 {
                     let place = below(mix_bits(*count), *count) as usize * keys;
-                    sample.get_mut(place..place + keys).into_iter().for_each(|own| own.copy_from_slice(&ended.keys));
+                    sample
+                        .get_mut(place..place + keys)
+                        .into_iter()
+                        .for_each(|own| own.copy_from_slice(&ended.keys));
                 }
             }
             _ => self.count_alone(&form, 1),

@@ -190,7 +190,8 @@ pub(super) fn note(
     }
     shape.count += 1;
     let keys = dialect.key_places(arguments);
-    let was_there = if keys.len() == 1 { reply.and_then(|reply| dialect.was_there(arguments, reply)) } else { None };
+    let was_there =
+        if keys.len() == 1 { reply.and_then(|reply| dialect.was_there(arguments, reply)) } else { None };
     for place in 1..arguments.count() {
         if keys.contains(&place) {
             if let Some((space, hash, is_first)) = spaces.note(arguments.word(place)) {
@@ -270,7 +271,10 @@ mod tests {
         let ranges = numbers.ranges(|number| number as f64);
         assert_eq!((ranges.len(), ranges[0].least, ranges[0].most), (1, 0, 99));
         assert_eq!([&b"0"[..], b"-5", b"17"].map(whole), [Some(0), Some(-5), Some(17)]);
-        assert_eq!([&b"-0"[..], b"05", b"", b"-", b"+1", b"1e3", b"9223372036854775808"].map(whole), [None; 7]);
+        assert_eq!(
+            [&b"-0"[..], b"05", b"", b"-", b"+1", b"1e3", b"9223372036854775808"].map(whole),
+            [None; 7]
+        );
         assert_eq!(numbered(b"u17:x"), Some(("u", ":x", 17)));
         assert_eq!([&b"u07"[..], b"u1v2", b"uv", b"u\n1", b"u%1"].map(numbered), [None; 5]);
         assert_eq!((decimal(b"-12.340"), decimal(b"7")), (Some(-12.34), Some(7.0)));

@@ -55,13 +55,15 @@ impl SlotShares {
         let mut of_sequences = Vec::new();
         for found in chosen {
             let slot = |(number, space): (usize, &usize)| {
-                let (Popularity::Tiers(tiers), Some(ranked)) = (&fits[*space].popularity, &ranked[*space]) else {
+                let (Popularity::Tiers(tiers), Some(ranked)) = (&fits[*space].popularity, &ranked[*space])
+                else {
                     return None;
                 };
                 let hashes = found.sample.iter().skip(number).step_by(found.form.spaces.len());
                 let counted: Vec<u64> =
                     hashes.copied().filter(|hash| spaces.all[*space].is_counted(*hash)).collect();
-                let own = (counted.len() >= ENOUGH).then(|| shares(&counted, ranked, tiers.all.iter(), tiers.ranked));
+                let own = (counted.len() >= ENOUGH)
+                    .then(|| shares(&counted, ranked, tiers.all.iter(), tiers.ranked));
                 if let Some(left) = &mut left[*space] {
                     let of_space = tiers.all.iter().map(|(_, share)| *share);
                     let drawn = own.clone().unwrap_or_else(|| of_space.collect());
@@ -73,7 +75,8 @@ impl SlotShares {
             for (space, fit) in fits.iter().enumerate() {
                 let alike = || found.form.spaces.iter().zip(&slots).filter(|(own, _)| **own == space);
                 if let (Popularity::Tiers(tiers), 2..) = (&fit.popularity, alike().count())
-                    && let Some(wanted) = alike().map(|(_, shares)| shares.clone()).collect::<Option<Vec<_>>>()
+                    && let Some(wanted) =
+                        alike().map(|(_, shares)| shares.clone()).collect::<Option<Vec<_>>>()
                 {
                     let mut drawn = drawn_different(tiers, &wanted).into_iter();
                     let own = found.form.spaces.iter().zip(&mut slots).filter(|(own, _)| **own == space);
@@ -196,7 +199,8 @@ mod tests {
         let tiers = Tiers { all: vec![(1, 0.4), (1, 0.4), (100, 0.2)], ranked: 2 };
         let wanted = [vec![0.5, 0.5, 0.0], vec![0.45, 0.45, 0.1]];
         let own = drawn_different(&tiers, &wanted);
-        // Drawn again while it is the first one: the chance x of the others becomes x / (x + (1 - x) / 2), a tenth where x is 1 / 19.
+        // Drawn again while it is the first one: the chance x of the others becomes x / (x + (1 - x) / 2), a tenth where x is
+        // 1 / 19.
         assert!((own[1][2] - 1.0 / 19.0).abs() < 0.01, "{own:?}");
         assert!((own[0][0] - 0.5).abs() < 0.03, "{own:?}");
     }

@@ -82,8 +82,8 @@ impl KeySpace {
         self.pattern.as_deref().filter(|_| is_popular).map(|text| text.replace("%{", "%%{"))
     }
 
-    /// Notes a request of the key with this hash, by an operation of this number; returns whether it is the key's first one, as far
-    /// as keys are counted.
+    /// Notes a request of the key with this hash, by an operation of this number; returns whether it is the key's first one, as
+    /// far as keys are counted.
     pub fn note_hash(&mut self, hash: u64, operation: u64) -> bool {
         self.requests += 1;
         if hash.trailing_zeros() < self.halved {
@@ -131,7 +131,8 @@ impl KeySpace {
 
     /// The tier of each key that has one of its own or shares one with its like, the most popular keys: by their hashes.
     pub fn ranked_keys(&self, tiers: &Tiers) -> HashMap<u64, usize> {
-        let mut order: Vec<(u32, u64)> = self.counts.iter().map(|(hash, key)| (key.operations, *hash)).collect();
+        let mut order: Vec<(u32, u64)> =
+            self.counts.iter().map(|(hash, key)| (key.operations, *hash)).collect();
         order.sort_unstable_by_key(|(operations, hash)| (std::cmp::Reverse(*operations), *hash));
         let ranked = tiers.all[..tiers.ranked].iter().enumerate();
         let numbers = ranked.flat_map(|(tier, (keys, _))| std::iter::repeat_n(tier, *keys as usize));
@@ -153,9 +154,9 @@ impl KeySpace {
     /// far that is off, as of [`KeySpace::fit_popularity`]. The whole recording has `operations` whose keys were noted, and the
     /// workload makes `made` of them.
     ///
-    /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it; where its while `begins` with the first
-    /// of them, and each is as long as another, (n - 1) / n. By Little's law keys, times their
-    /// while, are so many at a time, times all operations.
+    /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it; where its while `begins` with the
+    /// first of them, and each is as long as another, (n - 1) / n. By Little's law keys, times their while, are so many at a
+    /// time, times all operations.
     pub fn fit_active(&self, (operations, made): (u64, u64), begins: bool) -> Option<KeyFit> {
         if self.halved > 0 || self.counts.len() < COMING {
             return None;
@@ -369,7 +370,9 @@ mod tests {
             coming.note(format!("session:{session}").as_bytes());
             staying.note(format!("session:{key}").as_bytes());
         }
-        let Some(KeyFit { popularity: Popularity::Active(found), .. }) = coming.all[0].fit_active((all, all), false) else {
+        let Some(KeyFit { popularity: Popularity::Active(found), .. }) =
+            coming.all[0].fit_active((all, all), false)
+        else {
             panic!("they come and go")
         };
         assert!((9..=11).contains(&found.at_a_time) && (370..=430).contains(&found.operations), "{found:?}");

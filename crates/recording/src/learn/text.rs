@@ -4,7 +4,8 @@ use super::arguments::argument;
 use super::arrivals::{Arrivals, OperationSizes};
 use super::dialect::Dialect;
 use super::findings::{
-    COMPARED, LearnedWorkload, command_arrivals, gap_findings, greatest_difference, reuse_findings, start_line,
+    COMPARED, LearnedWorkload, command_arrivals, gap_findings, greatest_difference, reuse_findings,
+    start_line,
 };
 use super::model::{ModelSequence, ModelSpace, model_distances};
 use super::operations::{KeyTexts, OPERATIONS, write_operations};
@@ -188,7 +189,12 @@ fn fit_keys(
         return FittedKeys { fits, slots, findings: Vec::new() };
     }
     let made = model_of(spaces, reuse, (&fits, &slots), (chosen, operations), seed);
-    let mut best = (greatest_difference(reuse, &made, keys), FittedKeys { fits, slots, findings: Vec::new() }, made, true);
+    let mut best = (
+        greatest_difference(reuse, &made, keys),
+        FittedKeys { fits, slots, findings: Vec::new() },
+        made,
+        true,
+    );
     for begins in [false, true] {
         let coming = |(space, fit): (&KeySpace, &KeyFit)| {
             space.fit_active((spaces.operation, operations), begins).unwrap_or_else(|| fit.clone())
@@ -234,7 +240,13 @@ fn model_of(
         .map(|(found, shares)| ModelSequence {
             count: found.count,
             keys: found.form.spaces.iter().copied().zip(shares.iter().map(Option::as_ref)).collect(),
-            requests: found.form.steps.iter().flat_map(|step| &step.keys).map(|(_, key)| usize::from(*key)).collect(),
+            requests: found
+                .form
+                .steps
+                .iter()
+                .flat_map(|step| &step.keys)
+                .map(|(_, key)| usize::from(*key))
+                .collect(),
         })
         .collect();
     model_distances(&model, &sequences, (reuse.requests(), operations), seed)
@@ -270,7 +282,8 @@ fn spaces_text(
         let mut own = Vec::new();
         let begin = space.first_number(keys);
         let share = space.loaded_share().unwrap_or(1.0);
-        let loaded_until = |keys: u64| if share >= ALL_LOADED { keys } else { (keys as f64 * share).round() as u64 };
+        let loaded_until =
+            |keys: u64| if share >= ALL_LOADED { keys } else { (keys as f64 * share).round() as u64 };
         let mut add = |name: String, count: u64, first: u64, spread: &str, weight: u64| {
             let line = |name: &str, count: u64| {
                 let first = begin + first;
@@ -329,7 +342,8 @@ fn spaces_text(
             false => String::new(),
         };
         let line = format!(
-            "{format}: {estimate}{seen} keys{unseen}, {} requests; popularity {message}, off by at most {:.1} % of the requests{there}",
+            "{format}: {estimate}{seen} keys{unseen}, {} requests; popularity {message}, off by at most {:.1} % of the \
+             requests{there}",
             space.requests,
             fit.error * 100.0
         );
@@ -450,10 +464,7 @@ fn gaps(
         .fold((0, 0), |(replies, nils), (_, shape)| (replies + shape.replies, nils + shape.nils));
     if replies > 0 {
         let hits = (replies - nils) as f64 * 100.0 / replies as f64;
-        findings.push(format!(
-            "{} found something in {hits:.1} % of {replies} cases",
-            reads.join(", ")
-        ));
+        findings.push(format!("{} found something in {hits:.1} % of {replies} cases", reads.join(", ")));
     }
     if spaces.others > 0 {
         findings.push(format!("left out: the keys of {} requests, of rarer patterns", spaces.others));

@@ -45,7 +45,9 @@ impl ExpectedCounts {
             if rate > NORMAL {
                 let weight = |place: i32| (-(f64::from(place) * DISTANCE).powi(2) / 2.0).exp();
                 let sum: f64 = (-PLACES..=PLACES).map(weight).sum();
-                let of = |place: i32| (rate + f64::from(place) * DISTANCE * rate.sqrt(), keys * weight(place) / sum);
+                let of = |place: i32| {
+                    (rate + f64::from(place) * DISTANCE * rate.sqrt(), keys * weight(place) / sum)
+                };
                 all.extend((-PLACES..=PLACES).map(of));
                 continue;
             }
@@ -239,7 +241,8 @@ mod tests {
     fn what_a_class_shows_is_a_poisson_distribution() {
         let found = ExpectedCounts::of_classes([(1_000.0, 1.0), (1.0, 500.0)].into_iter());
         let many: Vec<(f64, f64)> = found.0.iter().copied().filter(|(count, _)| *count > 300.0).collect();
-        let (keys, requests) = many.iter().fold((0.0, 0.0), |(a, b), (count, keys)| (a + keys, b + count * keys));
+        let (keys, requests) =
+            many.iter().fold((0.0, 0.0), |(a, b), (count, keys)| (a + keys, b + count * keys));
         let spread: f64 = many.iter().map(|(count, keys)| (count - 500.0).powi(2) * keys).sum();
         assert!((keys - 1.0).abs() < 1e-9 && (requests - 500.0).abs() < 1e-6, "{many:?}");
         assert!((spread / 500.0 - 1.0).abs() < 0.01, "variance {spread} of a mean of 500");

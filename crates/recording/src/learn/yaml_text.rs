@@ -71,7 +71,10 @@ mod tests {
         let lengths: BTreeMap<u32, u64> = (1..=1_000).map(|length| (length, 1)).collect();
         let parts = parts(&lengths);
         assert_eq!(parts.iter().map(|(.., weight)| weight).sum::<u64>(), 1_000);
-        assert!(parts.iter().all(|(from, to, weight)| *weight <= 84 && *to <= from + from / SPAN), "{parts:?}");
+        assert!(
+            parts.iter().all(|(from, to, weight)| *weight <= 84 && *to <= from + from / SPAN),
+            "{parts:?}"
+        );
         // The median of the parts is that of the lengths.
         let mut sum = 0;
         let middle = parts.iter().find(|(.., weight)| {

@@ -1,6 +1,8 @@
 //! What was learned of MongoDB, as a workload of documents (docs/documents.md) with how well it fits.
 
-use super::super::findings::{LearnedWorkload, arrival_findings, gap_findings, is_even, model_findings, start_line};
+use super::super::findings::{
+    LearnedWorkload, arrival_findings, gap_findings, is_even, model_findings, start_line,
+};
 use super::super::model::ModelSpace;
 use super::super::popularity::Popularity;
 use super::super::yaml_text::quoted;
