@@ -16,12 +16,14 @@ pub fn pages() -> [(&'static str, String); 3] {
 fn commands() -> String {
     let options = MarkdownOptions::new().title("Commands and options".into()).show_footer(false);
     let text = help_markdown_command_custom(&dyno_cli::command(), &options);
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    // Its headings of lists leave levels out.
+    let bare = |line: &'_ str| line.strip_prefix("###### ").unwrap_or(line).trim_end().to_owned();
+    let lines: Vec<String> = text.lines().map(bare).collect();
     let mut page = String::new();
     for (at, line) in lines.iter().enumerate() {
         // One empty line says as much as three.
         if !line.is_empty() || at > 0 && !lines[at - 1].is_empty() {
-            page.extend([line, "\n"]);
+            page.extend([line.as_str(), "\n"]);
         }
     }
     format!("{}\n", page.trim_end())

@@ -270,6 +270,46 @@ fn documents_name_paths_that_exist() {
     );
 }
 
+/// What a screen reader cannot say of a page: columns without a name, headings that leave a level out.
+fn unreadable_lines(text: &str) -> Vec<(usize, &str)> {
+    let (mut found, mut is_code, mut level) = (Vec::new(), false, 0);
+    let lines: Vec<&str> = text.lines().collect();
+    for (number, line) in lines.iter().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let hashes = line.chars().take_while(|c| *c == '#').count();
+        if is_code {
+            continue;
+        }
+        if hashes > 0 && line[hashes..].starts_with(' ') {
+            if level > 0 && hashes > level + 1 {
+                found.push((number + 1, *line));
+            }
+            level = hashes;
+        }
+        let is_rule = |line: &&str| line.starts_with("|-") && line.chars().all(|c| "|-: ".contains(c));
+        let names = line.trim().trim_matches('|').replace("\\|", "");
+        if lines.get(number + 1).is_some_and(is_rule) && names.split('|').any(|name| name.trim().is_empty()) {
+            found.push((number + 1, *line));
+        }
+    }
+    found
+}
+
+#[test]
+fn tables_name_their_columns_and_headings_leave_no_level_out() {
+    let documents = files(&["md"]).into_iter().filter(|(path, _)| path.starts_with("docs/"));
+    let found: Vec<String> = documents
+        .flat_map(|(path, text)| {
+            let lines =
+                unreadable_lines(&text).into_iter().map(|(number, line)| format!("{path}:{number}: {line}"));
+            lines.collect::<Vec<_>>()
+        })
+        .collect();
+    none("a table's columns have names, and a heading is one level below the one above it at most", &found);
+    let text = "# a\n\n### b\n\n| | c |\n|---|---|\n\n```\n| | d |\n|---|---|\n```\n\n| e | f |\n|---|---|\n";
+    assert_eq!(unreadable_lines(text), [(3, "### b"), (5, "| | c |")]);
+}
+
 /// A guide, the words that its example is known by, and files that have these words for another reason than that an example of
 /// its kind was added.
 type GuidedExample = (&'static str, &'static [&'static str], &'static [&'static str]);
