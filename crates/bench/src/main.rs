@@ -23,6 +23,7 @@ mod scale;
 mod scale_pool;
 mod stops;
 mod threads;
+mod traffic;
 mod verdicts;
 mod ycsb;
 
@@ -86,6 +87,10 @@ fn main() -> Result<()> {
     if arguments.get(1).map(String::as_str) == Some("replay") {
         return replay::row(&bench, pairs);
     }
+    // `dyno-bench 5 traffic`: what recordings cost.
+    if arguments.get(1).map(String::as_str) == Some("traffic") {
+        return traffic::rows(&bench, pairs);
+    }
     // `dyno-bench 15 mongodb`: this row alone.
     if arguments.get(1).map(String::as_str) == Some("mongodb") {
         return mongo::row(&bench, pairs);
@@ -108,6 +113,7 @@ fn main() -> Result<()> {
         ycsb::row(&bench, pairs)?;
         commands::row(&bench, pairs)?;
         replay::row(&bench, pairs)?;
+        traffic::rows(&bench, pairs)?;
         mongo::row(&bench, pairs)?;
     }
     // `dyno-bench 0 documents`: these rows alone.

@@ -180,7 +180,10 @@ impl Arguments {
     /// The command's name in capitals.
     pub fn command_name(&self) -> String {
         let name = if self.is_empty() { &[] } else { self.word(0) };
-        String::from_utf8_lossy(name).to_uppercase()
+        match std::str::from_utf8(name) {
+            Ok(text) if text.is_ascii() => text.to_ascii_uppercase(),
+            _ => String::from_utf8_lossy(name).to_uppercase(),
+        }
     }
 
     /// Returns whether the command has this name, in whatever letters.
@@ -190,13 +193,22 @@ impl Arguments {
 
     /// Returns whether the command has one of these names; a name of two words is that of a subcommand.
     pub fn is_one_of(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| match name.split_once(' ') {
-            Some((name, subcommand)) => {
-                self.is_named(name)
-                    && self.count() > 1
-                    && self.word(1).eq_ignore_ascii_case(subcommand.as_bytes())
+        if self.is_empty() {
+            return false;
+        }
+        let own = self.word(0);
+        names.iter().any(|name| {
+            // Most names differ in their length, which costs nothing to see.
+            let (name, length) = (name.as_bytes(), own.len());
+            match name.get(length) {
+                None => name.len() == length && name.eq_ignore_ascii_case(own),
+                Some(b' ') => {
+                    name[..length].eq_ignore_ascii_case(own)
+                        && self.count() > 1
+                        && self.word(1).eq_ignore_ascii_case(&name[length + 1..])
+                }
+                Some(_) => false,
             }
-            None => self.is_named(name),
         })
     }
 
@@ -274,5 +286,11 @@ mod tests {
         assert_eq!((all.long_value(3), all.long_value(1)), (Some(long), None));
         assert_eq!((all.command_name().as_str(), all.is_named("SET"), all.count()), ("SET", true, 5));
         assert_eq!(all.length(), 3 + 2 + 70_000 + 2);
+        let names = ["SE", "SETEX", "SET PX", "GET"];
+        assert!(!all.is_one_of(&names) && all.is_one_of(&["GET", "set"]));
+        let config = Arguments::from_words(["config", "Set", "a"]);
+        assert!(config.is_one_of(&["CONFIG SET"]) && !config.is_one_of(&["CONFIG GET", "CONFIG SE"]));
+        assert!(!Arguments::from_words(["config"]).is_one_of(&["CONFIG SET"]));
+        assert!(!Arguments::default().is_one_of(&["", "GET"]));
     }
 }

@@ -96,10 +96,10 @@ impl Dialect {
         }
     }
 
-    /// Numbers of the arguments that are keys; 0 is the command's name.
-    pub fn key_places(self, arguments: &Arguments) -> Vec<usize> {
+    /// Numbers of the arguments that are keys; 0 is the command's name. `command_name` is that of the command in this dialect.
+    pub fn key_places(self, command_name: &str, arguments: &Arguments) -> Vec<usize> {
         match self {
-            Dialect::Redis => redis_keys(arguments),
+            Dialect::Redis => redis_keys(command_name, arguments),
             Dialect::Memcached => {
                 let name = arguments.word(0);
                 let group = CommandGroup::of_name(name).unwrap_or_default();
@@ -216,13 +216,13 @@ fn timeless_redis(arguments: &Arguments, then_ns: Option<i128>) -> Cow<'_, Argum
 }
 
 /// Numbers of the arguments that are keys, as far as names tell; 0 is the command's name.
-fn redis_keys(arguments: &Arguments) -> Vec<usize> {
+fn redis_keys(command_name: &str, arguments: &Arguments) -> Vec<usize> {
     let count = arguments.count();
     let number = |at: usize| -> usize {
         let text = if at < count { arguments.word(at) } else { b"" };
         std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0).min(count)
     };
-    match arguments.command_name().as_str() {
+    match command_name {
         "PING" | "ECHO" | "INFO" | "TIME" | "COMMAND" | "CLIENT" | "SCRIPT" | "FUNCTION" | "PUBLISH"
         | "SPUBLISH" | "PUBSUB" | "CLUSTER" | "SCAN" | "DBSIZE" | "RANDOMKEY" | "KEYS" | "ROLE"
         | "LASTSAVE" | "LOLWUT" | "READONLY" | "READWRITE" => Vec::new(),
@@ -255,7 +255,8 @@ mod tests {
     use super::*;
 
     fn places(line: &str) -> Vec<usize> {
-        redis_keys(&Arguments::from_words(line.split(' ')))
+        let arguments = Arguments::from_words(line.split(' '));
+        redis_keys(&arguments.command_name(), &arguments)
     }
 
     #[test]
@@ -288,7 +289,8 @@ mod tests {
 
     #[test]
     fn keys_of_memcached_follow_the_name_or_the_time() {
-        let places = |line: &str| Dialect::Memcached.key_places(&Arguments::from_words(line.split(' ')));
+        let places =
+            |line: &str| Dialect::Memcached.key_places("", &Arguments::from_words(line.split(' ')));
         assert_eq!(
             (places("get a b"), places("gat 60 a"), places("set a 0 0 v")),
             (vec![1, 2], vec![2], vec![1])

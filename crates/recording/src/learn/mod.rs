@@ -10,17 +10,19 @@
 //! recording of MongoDB --documents--> a workload of documents (docs/documents.md)
 //! ```
 //!
-//! `findings` are what both say of themselves, `yaml_text` are values as workloads write them.
+//! The file is read ahead by `read_ahead`, in a thread of its own. `findings` are what both say of themselves, `yaml_text` are values as workloads write them.
 
 mod arguments;
 mod arrivals;
 mod dialect;
 mod documents;
 mod findings;
+mod hashed;
 mod model;
 mod numbers;
 mod operations;
 mod popularity;
+mod read_ahead;
 mod reuse;
 mod sequences;
 mod shapes;

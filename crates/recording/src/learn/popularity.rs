@@ -37,6 +37,24 @@ pub(super) struct KeyFit {
     pub error: f64,
 }
 
+impl KeyFit {
+    /// The same in tiers, of keys with these numbers of requests, where it is zipfian: tiers say of each place which keys it has.
+    pub fn in_tiers(&self, mut counts: Vec<u32>) -> Option<KeyFit> {
+        if !matches!(self.popularity, Popularity::Zipfian(_)) {
+            return None;
+        }
+        counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+        Some(fit_tiers(&counts))
+    }
+}
+
+fn fit_tiers(counts: &[u32]) -> KeyFit {
+    let all: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+    let tiers = Tiers::of_counts(counts);
+    let error = ExpectedCounts::of_classes(tiers.classes(all)).difference(counts, all);
+    KeyFit { keys: tiers.keys(), popularity: Popularity::Tiers(tiers), error }
+}
+
 /// The popularity of keys with these numbers of requests.
 pub(super) fn fit(mut counts: Vec<u32>) -> KeyFit {
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
@@ -61,13 +79,8 @@ pub(super) fn fit(mut counts: Vec<u32>) -> KeyFit {
     if zipfian.error <= FITS {
         return zipfian;
     }
-    let tiers = Tiers::of_counts(&counts);
-    let of_tiers = error(&ExpectedCounts::of_classes(tiers.classes(all)));
-    if of_tiers < zipfian.error {
-        KeyFit { keys: tiers.keys(), popularity: Popularity::Tiers(tiers), error: of_tiers }
-    } else {
-        zipfian
-    }
+    let tiers = fit_tiers(&counts);
+    if tiers.error < zipfian.error { tiers } else { zipfian }
 }
 
 /// The zipfian distribution whose curve is nearest.

@@ -4,7 +4,7 @@
 //! ends in so many zero bits that no more than a fixed number is followed (SHARDS: Waldspurger, Park, Garthwaite and Ahmad, FAST
 //! 2015). A distance among the sampled keys, times the rate of sampling, is one among all.
 
-use std::collections::HashMap;
+use super::hashed::HashedMap;
 
 /// Keys that are followed. With as many the error is below a point (figure 3 of the paper has 0.7 with 8,000).
 const FOLLOWED: usize = 1 << 16;
@@ -27,7 +27,7 @@ struct FollowedKey {
 /// Distances between requests of the same key: how many other keys were asked for meanwhile.
 #[derive(Debug)]
 pub(super) struct ReuseDistances {
-    followed: HashMap<u64, FollowedKey>,
+    followed: HashedMap<FollowedKey>,
     /// Only hashes that end in so many zero bits are followed.
     halved: u32,
     /// A Fenwick tree: 1 at the last request of each key.
@@ -43,7 +43,7 @@ pub(super) struct ReuseDistances {
 impl Default for ReuseDistances {
     fn default() -> Self {
         ReuseDistances {
-            followed: HashMap::new(),
+            followed: HashedMap::default(),
             halved: 0,
             tree: vec![0; SLOTS + 1],
             next: 0,
@@ -157,6 +157,27 @@ impl ReuseDistances {
         ((hits + beside) / (self.requests.max(1)) as f64).clamp(0.0, 1.0)
     }
 
+    /// Requests of each key, the most popular first; `None` where not all keys are followed.
+    fn counts(&self) -> Option<Vec<u32>> {
+        let mut counts: Vec<u32> = self.followed.values().map(|key| key.halves[0] + key.halves[1]).collect();
+        counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+        (self.halved == 0).then_some(counts)
+    }
+
+    /// The greatest difference between the shares of the requests that the n most popular keys have here and there; `None` where not
+    /// all keys are followed.
+    pub fn popularity_difference(&self, other: &ReuseDistances) -> Option<f64> {
+        let (own, others) = (self.counts()?, other.counts()?);
+        let (mut sums, mut greatest) = ([0.0; 2], 0.0f64);
+        for rank in 0..own.len().max(others.len()) {
+            for ((sum, counts), all) in sums.iter_mut().zip([&own, &others]).zip([self.requests, other.requests]) {
+                *sum += counts.get(rank).map_or(0.0, |count| f64::from(*count) / all.max(1) as f64);
+            }
+            greatest = greatest.max((sums[0] - sums[1]).abs());
+        }
+        Some(greatest)
+    }
+
     /// How much the popularity of keys changes from the first half of the time to the second: the mean of (a - np)^2 / np(1 - p),
     /// where a of a key's n requests are in the first half, which has the share p of all. 1 where each request has the same
     /// chances at any time (a is binomial then); more where keys have times of their own. `None` where a half is empty.
@@ -223,6 +244,22 @@ mod tests {
         }
         let drift = random.drift().unwrap();
         assert!((drift - 1.0).abs() < 0.03, "{drift}");
+    }
+
+    #[test]
+    fn popularity_is_compared_by_rank_whatever_keys_are_called() {
+        let of = |counts: &[u64], first: u64| {
+            let mut all = ReuseDistances::default();
+            for (key, count) in (first..).zip(counts) {
+                (0..*count).for_each(|_| all.note_request(mix_bits(key), 0));
+            }
+            all
+        };
+        let (one, other) = (of(&[5, 4, 1], 1), of(&[2, 8], 70));
+        // 0.5, 0.9, 1 beside 0.8, 1, 1.
+        let off = one.popularity_difference(&other).unwrap();
+        assert!((off - 0.3).abs() < 1e-12, "{off}");
+        assert_eq!(one.popularity_difference(&of(&[1, 4, 5], 9)), Some(0.0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Keys by their pattern: what stays, and the numbers in it.
 
+use super::hashed::HashedMap;
 use super::popularity::{KeyFit, Popularity, even_error, fit};
 use super::tiers::Tiers;
 use dyno_workload::template::ActiveNumbers;
@@ -51,7 +52,7 @@ pub(super) struct KeySpace {
     /// Keys whose first request was a read that told whether they were there: those that were, and all.
     pub first_reads: (u64, u64),
     /// By the key's hash; only hashes that end in `halved` zero bits.
-    counts: HashMap<u64, KeyUse>,
+    counts: HashedMap<KeyUse>,
     halved: u32,
     /// Length of the only number, where it is hexadecimal; 0 where lengths differ.
     token: usize,
@@ -125,8 +126,17 @@ impl KeySpace {
 
     /// How popular the keys are, how many there are, and how far the fit is off.
     pub fn fit_popularity(&self) -> KeyFit {
-        let own = fit(self.counts());
-        KeyFit { keys: (own.keys << self.halved).max(1), error: own.error.max(self.lost_share()), ..own }
+        self.of_all(fit(self.counts()))
+    }
+
+    /// The same in tiers, where a fit is zipfian.
+    pub fn fit_tiers(&self, fit: &KeyFit) -> Option<KeyFit> {
+        Some(self.of_all(fit.in_tiers(self.counts())?))
+    }
+
+    /// A fit of the keys that are counted as one of all.
+    fn of_all(&self, fit: KeyFit) -> KeyFit {
+        KeyFit { keys: (fit.keys << self.halved).max(1), error: fit.error.max(self.lost_share()), ..fit }
     }
 
     /// The tier of each key that has one of its own or shares one with its like, the most popular keys: by their hashes.

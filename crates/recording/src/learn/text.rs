@@ -10,6 +10,7 @@ use super::findings::{
 use super::model::{ModelSequence, ModelSpace, model_distances};
 use super::operations::{KeyTexts, OPERATIONS, write_operations};
 use super::popularity::{KeyFit, Popularity};
+use super::read_ahead::read_ahead;
 use super::reuse::ReuseDistances;
 use super::sequences::{FoundSequence, Pauses, SentCommand, Sequences};
 use super::shapes::{Shape, Shapes, note};
@@ -28,6 +29,9 @@ const TOLD_SPACES: usize = 20;
 
 /// Of a key space of which at least this share was there all keys are loaded.
 const ALL_LOADED: f64 = 0.98;
+
+/// Tiers stand for a zipfian distribution where the share of answered requests is so much nearer then.
+const TIERS_GAIN: f64 = 0.003;
 
 /// Sum of the weights of tiers.
 const WEIGHTS: f64 = 1e4;
@@ -88,7 +92,6 @@ pub(super) fn learn_commands(
     options: &ReplayOptions,
     seed: u64,
 ) -> Result<LearnedWorkload, RecordingError> {
-    let mut reader = RecordingReader::open_file(path)?;
     let (mut shapes, mut spaces, mut arrivals) =
         (Shapes::default(), KeySpaces::default(), Arrivals::default());
     let mut reuse = ReuseDistances::default();
@@ -97,21 +100,18 @@ pub(super) fn learn_commands(
     let mut sequences = Sequences::with_limit(limit_ns);
     let mut noted = Vec::new();
     let mut chooser = Chooser::new(options, header.protocol);
-    let mut entry = Entry::default();
-    while let Some(event) = reader.next_event(&mut entry)? {
-        if event != RecordedEvent::Entry || !survey.sends(options, &mut chooser, &entry) {
-            continue;
-        }
+    let is_sent = |entry: &Entry| survey.sends(options, &mut chooser, entry);
+    read_ahead(path, is_sent, |entry| {
         let name = dialect.command_name(&entry.arguments);
         if dialect.is_setup(&name) {
             *setup.entry(name).or_default() += 1;
-            continue;
+            return;
         }
         if sequences.is_begun_by(entry.connection, entry.at_ns) {
             spaces.operation += 1;
         }
         arrivals.note(entry.at_ns);
-        let arguments = dialect.timeless(&entry, header.begins_ns);
+        let arguments = dialect.timeless(entry, header.begins_ns);
         let reply = entry.reply.as_ref();
         let pattern = note(dialect, (&mut shapes, &mut spaces), &arguments, reply, &mut noted);
         let half = usize::from(entry.at_ns > survey.length_ns / 2);
@@ -120,15 +120,14 @@ pub(super) fn learn_commands(
                 reuse.note_request(*hash, half);
             }
         }
-        let sent = SentCommand {
+        sequences.note(&SentCommand {
             connection: entry.connection,
-            time_ns: (entry.at_ns, end_ns(&entry)),
+            time_ns: (entry.at_ns, end_ns(entry)),
             overlaps: entry.overlaps,
             pattern,
             keys: &noted,
-        };
-        sequences.note(&sent);
-    }
+        });
+    })?;
     if shapes.is_empty() {
         return Err(RecordingError::Empty);
     }
@@ -189,27 +188,24 @@ fn fit_keys(
         return FittedKeys { fits, slots, findings: Vec::new() };
     }
     let made = model_of(spaces, reuse, (&fits, &slots), (chosen, operations), seed);
-    let mut best = (
-        greatest_difference(reuse, &made, keys),
-        FittedKeys { fits, slots, findings: Vec::new() },
-        made,
-        true,
-    );
-    for begins in [false, true] {
-        let coming = |(space, fit): (&KeySpace, &KeyFit)| {
-            space.fit_active((spaces.operation, operations), begins).unwrap_or_else(|| fit.clone())
-        };
-        let moving: Vec<KeyFit> = spaces.all.iter().zip(&best.1.fits).map(coming).collect();
-        if moving == best.1.fits {
-            continue;
+    let mut best = (greatest_difference(reuse, &made, keys), FittedKeys { fits, slots, findings: Vec::new() }, made, true);
+    let mut consider = |is_still: bool, by: f64, change: &dyn Fn(&KeySpace, &KeyFit) -> Option<KeyFit>| {
+        let changed = |(space, fit): (&KeySpace, &KeyFit)| change(space, fit).unwrap_or_else(|| fit.clone());
+        let fits: Vec<KeyFit> = spaces.all.iter().zip(&best.1.fits).map(changed).collect();
+        if fits == best.1.fits {
+            return;
         }
-        let own = SlotShares::of_sequences(spaces, &moving, chosen);
-        let of_moving = model_of(spaces, reuse, (&moving, &own), (chosen, operations), seed);
-        let off = greatest_difference(reuse, &of_moving, keys);
-        if off < best.0 {
-            best = (off, FittedKeys { fits: moving, slots: own, findings: Vec::new() }, of_moving, false);
+        let slots = SlotShares::of_sequences(spaces, &fits, chosen);
+        let made = model_of(spaces, reuse, (&fits, &slots), (chosen, operations), seed);
+        let off = greatest_difference(reuse, &made, keys);
+        if off + by < best.0 {
+            best = (off, FittedKeys { fits, slots, findings: Vec::new() }, made, is_still && best.3);
         }
-    }
+    };
+    let counted = (spaces.operation, operations);
+    consider(false, 0.0, &|space, _| space.fit_active(counted, false));
+    consider(false, 0.0, &|space, _| space.fit_active(counted, true));
+    consider(true, TIERS_GAIN, &|space, fit| space.fit_tiers(fit));
     let (_, fitted, made, is_still) = best;
     FittedKeys { findings: reuse_findings((reuse, &made), keys, is_still), ..fitted }
 }

@@ -1,0 +1,89 @@
+//! Reads a recording in a thread of its own, ahead of the one that learns from it.
+
+use crate::entry::Entry;
+use crate::format::{RecordedEvent, RecordingError, RecordingReader};
+use std::path::Path;
+use std::sync::mpsc::{channel, sync_channel};
+
+/// Commands that are handed over together. Each may hold as much as a recording keeps of a command.
+const BATCH: usize = 128;
+
+/// Batches that are under way.
+const BATCHES: usize = 4;
+
+/// Hands each command that is chosen to `learn`, in their order.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn read_ahead(
+    path: &Path,
+    mut is_chosen: impl FnMut(&Entry) -> bool + Send,
+    mut learn: impl FnMut(&Entry),
+) -> Result<(), RecordingError> {
+    let mut reader = RecordingReader::open_file(path)?;
+    let (full, filled_batches) = sync_channel::<(Vec<Entry>, usize)>(BATCHES);
+    let (empty, batches) = channel();
+    // Batches go round; those that are not taken any more are dropped.
+    (0..BATCHES).for_each(|_| drop(empty.send(vec![Entry::default(); BATCH])));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || -> Result<(), RecordingError> {
+            // Times are counted from the entry before.
+            let mut at_ns = 0;
+            while let Ok(mut batch) = batches.recv() {
+                let (mut filled, mut is_over) = (0, false);
+                while filled < BATCH && !is_over {
+                    let entry = &mut batch[filled];
+                    entry.at_ns = at_ns;
+                    let event = reader.next_event(entry)?;
+                    at_ns = entry.at_ns;
+                    match event {
+                        Some(RecordedEvent::Entry) => filled += usize::from(is_chosen(entry)),
+                        Some(RecordedEvent::LateReply { .. }) => {}
+                        None => is_over = true,
+                    }
+                }
+                if full.send((batch, filled)).is_err() || is_over {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        for (batch, filled) in filled_batches {
+            batch[..filled].iter().for_each(&mut learn);
+            drop(empty.send(batch));
+        }
+        reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Arguments;
+    use crate::format::{RecordingHeader, RecordingPoint, RecordingWriter};
+
+    #[test]
+    fn commands_come_in_their_order_and_only_those_that_are_chosen() {
+        let header = RecordingHeader {
+            protocol: crate::RecordedProtocol::Redis,
+            source: "test".into(),
+            point: RecordingPoint::Unknown,
+            begins_ns: None,
+            clock_step_ns: 1,
+            lacks: Vec::new(),
+            value_limit: 1 << 16,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.dyno");
+        let mut writer = RecordingWriter::create_file(&path, &header).unwrap();
+        for number in 0..3_000u64 {
+            let arguments = Arguments::from_words(["GET", &number.to_string()]);
+            writer.push_entry(&Entry { at_ns: number, arguments, ..Entry::default() }).unwrap();
+        }
+        writer.finish().unwrap();
+        let mut found = Vec::new();
+        read_ahead(&path, |entry| entry.at_ns % 3 == 0, |entry| found.push(entry.at_ns)).unwrap();
+        assert_eq!(found, (0..1_000).map(|number| number * 3).collect::<Vec<u64>>());
+        assert!(read_ahead(&folder.path().join("none"), |_| true, |_| ()).is_err());
+    }
+}
