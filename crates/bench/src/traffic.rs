@@ -1,4 +1,4 @@
-//! Traffic: how fast a capture is recorded, how fast a workload is learned, and what a replay costs beside memtier_benchmark's own.
+//! Traffic: how fast a capture is recorded and a workload is learned, and what a replay costs beside memtier_benchmark's own.
 
 use crate::children::{Bench, Cpu, split_words};
 use crate::rounds::Spread;
@@ -49,7 +49,14 @@ pub fn rows(bench: &Bench, pairs: usize) -> Result<()> {
 }
 
 /// A packet of TCP in a capture of raw IP.
-fn put_packet(file: &mut impl Write, at_us: u64, ports: (u16, u16), numbers: (u32, u32), flags: u8, data: &[u8]) -> Result<()> {
+fn put_packet(
+    file: &mut impl Write,
+    at_us: u64,
+    ports: (u16, u16),
+    numbers: (u32, u32),
+    flags: u8,
+    data: &[u8],
+) -> Result<()> {
     let length = 40 + data.len() as u32;
     let mut packet = Vec::with_capacity(56 + data.len());
     for word in [(at_us / 1_000_000) as u32, (at_us % 1_000_000) as u32, length, length] {
@@ -113,7 +120,11 @@ fn record_capture(bench: &Bench, folder: &Path) -> Result<()> {
         rates.push(bytes as f64 / 1e6 / cpu.total_s());
     }
     std::fs::remove_file(&capture)?;
-    println!("  MB a second of CPU, of {:.0} MB  {}   goal {CAPTURE_GOAL}", bytes as f64 / 1e6, Spread::of(&rates));
+    println!(
+        "  MB a second of CPU, of {:.0} MB  {}   goal {CAPTURE_GOAL}",
+        bytes as f64 / 1e6,
+        Spread::of(&rates)
+    );
     Ok(())
 }
 
@@ -159,7 +170,9 @@ fn learn(bench: &Bench, folder: &Path) -> Result<()> {
     let mut peak_kib = 0;
     let status = loop {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let own = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        let own = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak_kib = peak_kib.max(own.unwrap_or(0u64));
         if let Some(status) = child.try_wait()? {
             break status;
@@ -178,7 +191,9 @@ fn learn(bench: &Bench, folder: &Path) -> Result<()> {
 
 /// The same lines of MONITOR, by a replay and by memtier_benchmark.
 fn replay_lines(bench: &Bench, folder: &Path, pairs: usize) -> Result<()> {
-    println!("\nlines of MONITOR, {CONNECTIONS} connections, as fast as the server answers: a replay and memtier_benchmark");
+    println!(
+        "\nlines of MONITOR, {CONNECTIONS} connections, as fast as the server answers: a replay and memtier_benchmark"
+    );
     if !bench.has_memtier() {
         println!("  memtier_benchmark is not installed");
         return Ok(());
@@ -193,7 +208,8 @@ fn replay_lines(bench: &Bench, folder: &Path, pairs: usize) -> Result<()> {
         let path = folder.join(format!("{count}.monitor"));
         let mut file = BufWriter::new(File::create(&path)?);
         for number in 0..count {
-            let words: Vec<String> = command(number, REPLAY_KEYS).iter().map(|word| format!("\"{word}\"")).collect();
+            let words: Vec<String> =
+                command(number, REPLAY_KEYS).iter().map(|word| format!("\"{word}\"")).collect();
             let (at_us, port) = (1_700_000_000_000_000 + number * 10, 20_000 + number % CONNECTIONS);
             let (s, us) = (at_us / 1_000_000, at_us % 1_000_000);
             writeln!(file, "{s}.{us:06} [0 127.0.0.1:{port}] {}", words.join(" "))?;

@@ -289,8 +289,7 @@ mod tests {
 
     #[test]
     fn keys_of_memcached_follow_the_name_or_the_time() {
-        let places =
-            |line: &str| Dialect::Memcached.key_places("", &Arguments::from_words(line.split(' ')));
+        let places = |line: &str| Dialect::Memcached.key_places("", &Arguments::from_words(line.split(' ')));
         assert_eq!(
             (places("get a b"), places("gat 60 a"), places("set a 0 0 v")),
             (vec![1, 2], vec![2], vec![1])

@@ -82,7 +82,10 @@ pub(super) fn reuse_findings(
         shares(made)
     )];
     findings.extend(reuse.popularity_difference(made).map(|off| {
-        format!("over all keys the curves of popularity are off by at most {:.1} % of the requests", off * 100.0)
+        format!(
+            "over all keys the curves of popularity are off by at most {:.1} % of the requests",
+            off * 100.0
+        )
     }));
     let drift = reuse.drift().filter(|_| of_first.is_empty());
     findings.extend(drift.map(|drift| match made.drift() {

@@ -164,13 +164,15 @@ impl ReuseDistances {
         (self.halved == 0).then_some(counts)
     }
 
-    /// The greatest difference between the shares of the requests that the n most popular keys have here and there; `None` where not
-    /// all keys are followed.
+    /// The greatest difference between the shares of the requests that the n most popular keys have here and there; `None` where
+    /// not all keys are followed.
     pub fn popularity_difference(&self, other: &ReuseDistances) -> Option<f64> {
         let (own, others) = (self.counts()?, other.counts()?);
         let (mut sums, mut greatest) = ([0.0; 2], 0.0f64);
         for rank in 0..own.len().max(others.len()) {
-            for ((sum, counts), all) in sums.iter_mut().zip([&own, &others]).zip([self.requests, other.requests]) {
+            for ((sum, counts), all) in
+                sums.iter_mut().zip([&own, &others]).zip([self.requests, other.requests])
+            {
                 *sum += counts.get(rank).map_or(0.0, |count| f64::from(*count) / all.max(1) as f64);
             }
             greatest = greatest.max((sums[0] - sums[1]).abs());

@@ -1,7 +1,7 @@
 //! Commands that belong together: what a connection sends between two pauses, such as all that a page of a shop needs.
 
 use dyno_types::rng::{below, mix_bits};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Commands whose pauses are looked at.
 const LOOKED_AT: u64 = 2_000_000;
@@ -145,7 +145,7 @@ pub(super) struct Sequences {
     /// Keys in samples.
     sampled: usize,
     /// Commands that stand for themselves, by pattern.
-    pub alone: HashMap<usize, u64>,
+    pub alone: BTreeMap<usize, u64>,
 }
 
 /// A command of a connection.

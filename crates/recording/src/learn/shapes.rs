@@ -177,7 +177,8 @@ pub(super) fn note(
     noted: &mut Vec<NotedKey>,
 ) -> usize {
     let (name, count) = (dialect.command_name(arguments), arguments.count());
-    let mut form = CommandPattern { name: name.clone(), count, options: dialect.options(arguments) };
+    let keys = dialect.key_places(&name, arguments);
+    let mut form = CommandPattern { name, count, options: dialect.options(arguments) };
     if shapes.len() >= FORMS && !shapes.contains_key(&form) {
         form.options.clear();
     }
@@ -189,8 +190,8 @@ pub(super) fn note(
         shape.number = number;
     }
     shape.count += 1;
-    let keys = dialect.key_places(&name, arguments);
-    let was_there = if keys.len() == 1 { reply.and_then(|reply| dialect.was_there(arguments, reply)) } else { None };
+    let was_there =
+        if keys.len() == 1 { reply.and_then(|reply| dialect.was_there(arguments, reply)) } else { None };
     for place in 1..arguments.count() {
         if keys.contains(&place) {
             if let Some((space, hash, is_first)) = spaces.note(arguments.word(place)) {

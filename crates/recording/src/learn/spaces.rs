@@ -1,11 +1,10 @@
 //! Keys by their pattern: what stays, and the numbers in it.
 
-use super::hashed::HashedMap;
+use super::hashed::{HashedMap, hash_of};
 use super::popularity::{KeyFit, Popularity, even_error, fit};
 use super::tiers::Tiers;
 use dyno_workload::template::ActiveNumbers;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 /// Keys of a space whose requests are counted one by one; beyond it every second one is, and so on.
 const COUNTED: usize = 1 << 20;
@@ -165,8 +164,8 @@ impl KeySpace {
     /// workload makes `made` of them.
     ///
     /// A key that is asked for at n random moments of a while spans (n - 1) / (n + 1) of it; where its while `begins` with the
-    /// first of them, and each is as long as another, (n - 1) / n. By Little's law keys, times their while, are so many at a
-    /// time, times all operations.
+    /// first of them, and each is as long as another, (n - 1) / n. By Little's law keys, times their
+    /// while, are so many at a time, times all operations.
     pub fn fit_active(&self, (operations, made): (u64, u64), begins: bool) -> Option<KeyFit> {
         if self.halved > 0 || self.counts.len() < COMING {
             return None;
@@ -239,9 +238,8 @@ impl KeySpace {
 #[derive(Default)]
 pub(super) struct KeySpaces {
     pub all: Vec<KeySpace>,
-    by_pattern: HashMap<Vec<u8>, usize>,
-    /// The same hashes each time, so that what is learned is the same.
-    hasher: BuildHasherDefault<DefaultHasher>,
+    /// By the hash of the pattern.
+    by_pattern: HashedMap<usize>,
     /// Requests of keys whose pattern came after all that are told apart.
     pub others: u64,
     /// Number of the operation whose keys are noted.
@@ -300,14 +298,15 @@ impl KeySpaces {
     /// Notes a request of a key; returns the number of its space, the key's hash, and whether it is the key's first request.
     pub fn note(&mut self, key: &[u8]) -> Option<(usize, u64, bool)> {
         let PatternedKey { pattern, runs, digits, token, is_padded, number } = pattern_of(key);
-        let place = match self.by_pattern.get(&pattern) {
+        let hash_of_pattern = hash_of(&pattern);
+        let place = match self.by_pattern.get(&hash_of_pattern) {
             Some(place) => *place,
             None if self.all.len() < SPACES => {
                 let place = self.all.len();
-                let text = String::from_utf8(pattern.clone()).ok();
+                let text = String::from_utf8(pattern).ok();
                 let pattern_text = text.filter(|text| text.chars().all(|c| c == '\0' || !c.is_control()));
                 self.all.push(KeySpace { pattern: pattern_text, token, runs, ..KeySpace::default() });
-                self.by_pattern.insert(pattern, place);
+                self.by_pattern.insert(hash_of_pattern, place);
                 place
             }
             None => {
@@ -326,7 +325,7 @@ impl KeySpaces {
             (_, Some((least, greatest)), Some(number)) => Some((least.min(number), greatest.max(number))),
             _ => None,
         };
-        let hash = self.hasher.hash_one(key);
+        let hash = hash_of(key);
         let is_first = space.note_hash(hash, self.operation);
         Some((place, hash, is_first))
     }

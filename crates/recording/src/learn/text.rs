@@ -188,7 +188,12 @@ fn fit_keys(
         return FittedKeys { fits, slots, findings: Vec::new() };
     }
     let made = model_of(spaces, reuse, (&fits, &slots), (chosen, operations), seed);
-    let mut best = (greatest_difference(reuse, &made, keys), FittedKeys { fits, slots, findings: Vec::new() }, made, true);
+    let mut best = (
+        greatest_difference(reuse, &made, keys),
+        FittedKeys { fits, slots, findings: Vec::new() },
+        made,
+        true,
+    );
     let mut consider = |is_still: bool, by: f64, change: &dyn Fn(&KeySpace, &KeyFit) -> Option<KeyFit>| {
         let changed = |(space, fit): (&KeySpace, &KeyFit)| change(space, fit).unwrap_or_else(|| fit.clone());
         let fits: Vec<KeyFit> = spaces.all.iter().zip(&best.1.fits).map(changed).collect();
