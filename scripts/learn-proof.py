@@ -13,10 +13,10 @@ With --keep the files stay, and what was recorded there before is taken again. -
 """
 
 import argparse
+import base64
 import collections
 import contextlib
 import itertools
-import json
 import math
 import pathlib
 import re
@@ -24,10 +24,12 @@ import shutil
 import signal
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINE = re.compile(rb'^(\d+\.\d+) \[\d+ [^\]]*\] "((?:[^"\\]|\\.)*)"(.*)$')
@@ -194,6 +196,59 @@ def differences(then, now, said):
                bool(is_within) if told else None)
 
 
+def counts_of(packed):
+    """Values and counts of a histogram as HdrHistogram V2 packs it."""
+    inner = zlib.decompress(base64.b64decode(packed)[8:])
+    _, length, _, digits, lowest = struct.unpack(">iiiiq", inner[:24])
+    half_bits = math.ceil(math.log2(2 * 10**digits)) - 1
+    unit_bits = int(math.log2(lowest))
+    at, end, index = 40, 40 + length, 0
+    while at < end:
+        number = shift = 0
+        while True:
+            byte = inner[at]
+            at += 1
+            # The ninth byte is a whole one.
+            number |= (byte if shift == 56 else byte & 127) << shift
+            shift += 7
+            if byte < 128 or shift > 56:
+                break
+        count = number >> 1 ^ -(number & 1)
+        if count < 0:
+            index -= count
+            continue
+        if count:
+            bucket, within = (index >> half_bits) - 1, (index & (1 << half_bits) - 1) + (1 << half_bits)
+            value = index if bucket < 0 else within << bucket
+            yield value << unit_bits, count
+        index += 1
+
+
+def service_times(log):
+    """p50 and p99 of all commands, microseconds: of an operation in steps these, and not the whole."""
+    found = {}
+    for line in (line for line in log.splitlines() if line.startswith("Tag=")):
+        tag, *_, packed = line.split(",")
+        parts = tag.removeprefix("Tag=").split(".")
+        if parts[0] in ("measure", "replay") and parts[-1] == "service" and len(parts) > 3:
+            found.setdefault(".".join(parts[1:-2]), []).append(packed)
+    wholes = {name.rsplit(".", 1)[0] for name in found if "." in name}
+    counts = collections.Counter()
+    for name, all_packed in found.items():
+        for packed in all_packed if name not in wholes else ():
+            for value, count in counts_of(packed):
+                counts[value] += count
+    total, ends = counts.total(), []
+    for percent in (50, 99):
+        left = total * percent / 100
+        for value, count in sorted(counts.items()):
+            left -= count
+            if left <= 0:
+                ends.append(value / 1e3)
+                break
+    return ends
+
+
 class Proof:
     def __init__(self, program, options, folder):
         self.program, self.options, self.folder = pathlib.Path(program).resolve(), options, folder
@@ -315,17 +370,11 @@ class Proof:
         self.dyno("record", "data.rdb", "-o", "data.dyno")
 
     def latencies(self, *args):
-        """p50 and p99 of the service time of a run on the data of then, the mean over commands by their counts, microseconds."""
+        """p50 and p99 of the service time of all commands of a run on the data of then, microseconds."""
         self.cli("flushall")
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         self.dyno(*args, "--load-from", "data.dyno", "--out", "run", "--quiet")
-        summary = json.loads((self.folder / "run/summary.json").read_text())
-        measured = next(phase for phase in summary["phases"] if phase["name"] in ("measure", "replay"))
-        services = [metric["service"] for metric in measured["metrics"] if metric.get("service")]
-        # Of few operations there is no 99th percentile.
-        known = [(one["count"], one["percentiles_us"]) for one in services if "p99" in one["percentiles_us"]]
-        total = sum(count for count, _ in known)
-        return [sum(count * percentiles[key] for count, percentiles in known) / total for key in ("p50", "p99")]
+        return service_times((self.folder / "run/totals.hlog").read_text())
 
     def compared_latencies(self, model):
         """Latencies of the recording and of the workload, applied by turns: as `differences`."""
