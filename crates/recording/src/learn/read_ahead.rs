@@ -11,20 +11,21 @@ const BATCH: usize = 128;
 /// Batches that are under way.
 const BATCHES: usize = 4;
 
-/// Hands each command that is chosen to `learn`, in their order.
+/// Hands each command that `prepare` chooses to `learn`, in their order, with what it has put down of it. Both are called in threads
+/// of their own.
 ///
 /// # Errors
 /// The file cannot be read.
-pub(super) fn read_ahead(
+pub(super) fn read_ahead<Prepared: Clone + Default + Send>(
     path: &Path,
-    mut is_chosen: impl FnMut(&Entry) -> bool + Send,
-    mut learn: impl FnMut(&Entry),
+    mut prepare: impl FnMut(&Entry, &mut Prepared) -> bool + Send,
+    mut learn: impl FnMut(&Entry, &Prepared),
 ) -> Result<(), RecordingError> {
     let mut reader = RecordingReader::open_file(path)?;
-    let (full, filled_batches) = sync_channel::<(Vec<Entry>, usize)>(BATCHES);
+    let (full, filled_batches) = sync_channel::<(Vec<(Entry, Prepared)>, usize)>(BATCHES);
     let (empty, batches) = channel();
     // Batches go round; those that are not taken any more are dropped.
-    (0..BATCHES).for_each(|_| drop(empty.send(vec![Entry::default(); BATCH])));
+    (0..BATCHES).for_each(|_| drop(empty.send(vec![<(Entry, Prepared)>::default(); BATCH])));
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || -> Result<(), RecordingError> {
             // Times are counted from the entry before.
@@ -32,12 +33,12 @@ pub(super) fn read_ahead(
             while let Ok(mut batch) = batches.recv() {
                 let (mut filled, mut is_over) = (0, false);
                 while filled < BATCH && !is_over {
-                    let entry = &mut batch[filled];
+                    let (entry, prepared) = &mut batch[filled];
                     entry.at_ns = at_ns;
                     let event = reader.next_event(entry)?;
                     at_ns = entry.at_ns;
                     match event {
-                        Some(RecordedEvent::Entry) => filled += usize::from(is_chosen(entry)),
+                        Some(RecordedEvent::Entry) => filled += usize::from(prepare(entry, prepared)),
                         Some(RecordedEvent::LateReply { .. }) => {}
                         None => is_over = true,
                     }
@@ -49,7 +50,7 @@ pub(super) fn read_ahead(
             Ok(())
         });
         for (batch, filled) in filled_batches {
-            batch[..filled].iter().for_each(&mut learn);
+            batch[..filled].iter().for_each(|(entry, prepared)| learn(entry, prepared));
             drop(empty.send(batch));
         }
         reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -82,8 +83,12 @@ mod tests {
         }
         writer.finish().unwrap();
         let mut found = Vec::new();
-        read_ahead(&path, |entry| entry.at_ns % 3 == 0, |entry| found.push(entry.at_ns)).unwrap();
-        assert_eq!(found, (0..1_000).map(|number| number * 3).collect::<Vec<u64>>());
-        assert!(read_ahead(&folder.path().join("none"), |_| true, |_| ()).is_err());
+        let third = |entry: &Entry, twice: &mut u64| {
+            *twice = 2 * entry.at_ns;
+            entry.at_ns % 3 == 0
+        };
+        read_ahead(&path, third, |entry, twice| found.push((entry.at_ns, *twice))).unwrap();
+        assert_eq!(found, (0..1_000).map(|number| (number * 3, number * 6)).collect::<Vec<_>>());
+        assert!(read_ahead(&folder.path().join("none"), |_, _: &mut ()| true, |_, _| ()).is_err());
     }
 }

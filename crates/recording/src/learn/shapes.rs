@@ -168,43 +168,60 @@ pub(super) type Shapes = BTreeMap<CommandPattern, Shape>;
 /// A key of a command: its place, its key space and its hash.
 pub(super) type NotedKey = (usize, usize, u64);
 
-/// Notes a command, and its keys in `noted`; returns the number of its form.
-pub(super) fn note(
+/// What is known of a command once its form is: all that its keys are noted with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NotedForm {
+    /// Number of its form.
+    pub pattern: usize,
+    /// Numbers of the words that are keys.
+    pub places: Vec<usize>,
+    /// Whether its only key was there, where its reply tells.
+    pub was_there: Option<bool>,
+}
+
+/// Key spaces of the keys of each form, by its number and the key's place.
+#[derive(Debug, Default)]
+pub(super) struct SpaceUses(BTreeMap<(usize, usize), BTreeMap<usize, u64>>);
+
+impl SpaceUses {
+    /// Puts them where arguments are told.
+    pub fn add_to(self, shapes: &mut Shapes) {
+        let mut by_number: Vec<&mut Shape> = shapes.values_mut().collect();
+        by_number.sort_by_key(|shape| shape.number);
+        for ((pattern, place), spaces) in self.0 {
+            by_number[pattern].arguments[place].spaces = spaces;
+        }
+    }
+}
+
+/// Notes a command but for its keys, which are told in `noted`.
+pub(super) fn note_form(
     dialect: Dialect,
-    (shapes, spaces): (&mut Shapes, &mut KeySpaces),
+    shapes: &mut Shapes,
     arguments: &Arguments,
     reply: Option<&RecordedReply>,
-    noted: &mut Vec<NotedKey>,
-) -> usize {
+    noted: &mut NotedForm,
+) {
     let (name, count) = (dialect.command_name(arguments), arguments.count());
-    let keys = dialect.key_places(&name, arguments);
+    noted.places = dialect.key_places(&name, arguments);
     let mut form = CommandPattern { name, count, options: dialect.options(arguments) };
     if shapes.len() >= FORMS && !shapes.contains_key(&form) {
         form.options.clear();
     }
     let number = shapes.len();
     let shape = shapes.entry(form).or_default();
-    noted.clear();
     if shape.count == 0 {
         shape.arguments.resize_with(arguments.count(), ArgumentStats::default);
         shape.number = number;
     }
     shape.count += 1;
-    let was_there =
-        if keys.len() == 1 { reply.and_then(|reply| dialect.was_there(arguments, reply)) } else { None };
-    for place in 1..arguments.count() {
-        if keys.contains(&place) {
-            if let Some((space, hash, is_first)) = spaces.note(arguments.word(place)) {
-                if let (Some(was_there), true) = (was_there, is_first) {
-                    let (found, all) = &mut spaces.all[space].first_reads;
-                    (*found, *all) = (*found + u64::from(was_there), *all + 1);
-                }
-                noted.push((place, space, hash));
-                *shape.arguments[place].spaces.entry(space).or_default() += 1;
-            }
-        } else {
-            shape.arguments[place].note(arguments, place);
-        }
+    noted.pattern = shape.number;
+    noted.was_there = match noted.places.len() {
+        1 => reply.and_then(|reply| dialect.was_there(arguments, reply)),
+        _ => None,
+    };
+    for place in (1..arguments.count()).filter(|place| !noted.places.contains(place)) {
+        shape.arguments[place].note(arguments, place);
     }
     if let Some(reply) = reply {
         shape.replies += 1;
@@ -214,12 +231,43 @@ pub(super) fn note(
             _ => {}
         }
     }
-    shape.number
+}
+
+/// Notes the keys of a command; `noted` are those whose space is told apart.
+pub(super) fn note_keys(
+    (spaces, uses): (&mut KeySpaces, &mut SpaceUses),
+    arguments: &Arguments,
+    form: &NotedForm,
+    noted: &mut Vec<NotedKey>,
+) {
+    noted.clear();
+    for place in form.places.iter().copied().filter(|place| *place < arguments.count()) {
+        let Some((space, hash, is_first)) = spaces.note(arguments.word(place)) else { continue };
+        if let (Some(was_there), true) = (form.was_there, is_first) {
+            let (found, all) = &mut spaces.all[space].first_reads;
+            (*found, *all) = (*found + u64::from(was_there), *all + 1);
+        }
+        noted.push((place, space, hash));
+        *uses.0.entry((form.pattern, place)).or_default().entry(space).or_default() += 1;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn note(
+        dialect: Dialect,
+        (shapes, spaces): (&mut Shapes, &mut KeySpaces),
+        arguments: &Arguments,
+        reply: Option<&RecordedReply>,
+        keys: &mut Vec<NotedKey>,
+    ) {
+        let (mut form, mut uses) = (NotedForm::default(), SpaceUses::default());
+        note_form(dialect, shapes, arguments, reply, &mut form);
+        note_keys((spaces, &mut uses), arguments, &form, keys);
+        uses.add_to(shapes);
+    }
 
     #[test]
     fn options_make_forms_and_their_order_is_kept() {

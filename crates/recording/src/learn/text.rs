@@ -13,7 +13,7 @@ use super::popularity::{KeyFit, Popularity};
 use super::read_ahead::read_ahead;
 use super::reuse::ReuseDistances;
 use super::sequences::{FoundSequence, Pauses, SentCommand, Sequences};
-use super::shapes::{Shape, Shapes, note};
+use super::shapes::{NotedForm, Shape, Shapes, SpaceUses, note_form, note_keys};
 use super::slots::{SlotShares, TierShares};
 use super::spaces::{KeySpace, KeySpaces};
 use super::yaml_text::{one_of, quoted, text_of};
@@ -98,22 +98,28 @@ pub(super) fn learn_commands(
     let mut setup: BTreeMap<String, u64> = BTreeMap::new();
     let limit_ns = pause_limit(path, header, (survey, options))?;
     let mut sequences = Sequences::with_limit(limit_ns);
-    let mut noted = Vec::new();
+    let (mut noted, mut uses) = (Vec::new(), SpaceUses::default());
     let mut chooser = Chooser::new(options, header.protocol);
-    let is_sent = |entry: &Entry| survey.sends(options, &mut chooser, entry);
-    read_ahead(path, is_sent, |entry| {
+    // Two threads have about the same to do: what commands are like, and which keys they are about.
+    let prepare = |entry: &Entry, form: &mut NotedForm| {
+        if !survey.sends(options, &mut chooser, entry) {
+            return false;
+        }
         let name = dialect.command_name(&entry.arguments);
         if dialect.is_setup(&name) {
             *setup.entry(name).or_default() += 1;
-            return;
+            return false;
         }
+        let arguments = dialect.timeless(entry, header.begins_ns);
+        note_form(dialect, &mut shapes, &arguments, entry.reply.as_ref(), form);
+        true
+    };
+    read_ahead(path, prepare, |entry, form| {
         if sequences.is_begun_by(entry.connection, entry.at_ns) {
             spaces.operation += 1;
         }
         arrivals.note(entry.at_ns);
-        let arguments = dialect.timeless(entry, header.begins_ns);
-        let reply = entry.reply.as_ref();
-        let pattern = note(dialect, (&mut shapes, &mut spaces), &arguments, reply, &mut noted);
+        note_keys((&mut spaces, &mut uses), &entry.arguments, form, &mut noted);
         let half = usize::from(entry.at_ns > survey.length_ns / 2);
         for (_, _, hash) in &noted {
             if reuse.requests() < COMPARED {
@@ -124,10 +130,11 @@ pub(super) fn learn_commands(
             connection: entry.connection,
             time_ns: (entry.at_ns, end_ns(entry)),
             overlaps: entry.overlaps,
-            pattern,
+            pattern: form.pattern,
             keys: &noted,
         });
     })?;
+    uses.add_to(&mut shapes);
     if shapes.is_empty() {
         return Err(RecordingError::Empty);
     }
