@@ -10,8 +10,8 @@
 //! recording of MongoDB --documents--> a workload of documents (docs/documents.md)
 //! ```
 //!
-//! `read_ahead` reads the file in a thread of its own. `slots` tells which keys each place of a sequence has, `tiers` how many keys
-//! there are that were not seen. `findings` are what both say of themselves, `yaml_text` are values as workloads write them.
+//! `read_ahead` reads the file in a thread of its own. `slots` tells which keys each place of a sequence has, `tiers` how many
+//! keys there are that were not seen. `findings` are what both say of themselves, `yaml_text` are values as workloads write them.
 
 mod arguments;
 mod arrivals;

@@ -11,8 +11,8 @@ const BATCH: usize = 128;
 /// Batches that are under way.
 const BATCHES: usize = 4;
 
-/// Hands each command that `prepare` chooses to `learn`, in their order, with what it has put down of it. Both are called in threads
-/// of their own.
+/// Hands each command that `prepare` chooses to `learn`, in their order, with what it has put down of it. Both are called in
+/// threads of their own.
 ///
 /// # Errors
 /// The file cannot be read.
