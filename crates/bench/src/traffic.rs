@@ -93,7 +93,9 @@ fn write_capture(path: &Path) -> Result<u64> {
         }
         let words = command(number, REPLAY_KEYS);
         let mut request = format!("*{}\r\n", words.len());
-        words.iter().for_each(|word| drop(write!(request, "${}\r\n{word}\r\n", word.len())));
+        for word in &words {
+            let _ = write!(request, "${}\r\n{word}\r\n", word.len());
+        }
         let reply = if words.len() == 2 { format!("$100\r\n{value}\r\n") } else { "+OK\r\n".into() };
         let (sent, answered) = &mut numbers[place];
         put_packet(&mut file, at_us + 1, (port, SERVER), (*sent, *answered), 0x18, request.as_bytes())?;

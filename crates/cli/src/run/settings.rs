@@ -133,8 +133,7 @@ mod tests {
             // A bare number counts seconds.
             "from" | "to" => "3s",
             "think" | "duration" | "warmup" | "timeout" | "drain" | "monitor-interval" => "3s",
-            // Records no more threads than this test's 16 users on one core have, and the wait that they have.
-            "threads" => "1",
+            // No cores are chosen before the target is known, and no thread spins without one.
             "wait" => "sleep",
             _ => value,
         }

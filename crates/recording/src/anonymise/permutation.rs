@@ -3,12 +3,12 @@
 //! A Feistel network over the word's symbols, as in format-preserving encryption (NIST SP 800-38G), with HMAC-SHA-256 as its
 //! round function. Printable words stay printable, and braces stay where they are.
 
-use super::slots::{is_brace, tag_of};
 use crate::entry::{Arguments, LongValue};
 use crate::long::put_long;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Longest word that is permuted, bytes: a longer one becomes random bytes of the same compressibility.
 pub(super) const PERMUTED: usize = 128;
@@ -45,6 +45,17 @@ pub(super) struct KeyedPermutation {
 
 pub(super) fn is_printable(word: &[u8]) -> bool {
     word.iter().all(|byte| PRINTABLE.contains(byte))
+}
+
+pub(super) fn is_brace(byte: u8) -> bool {
+    matches!(byte, b'{' | b'}')
+}
+
+/// The hash tag of a word, which is what stands between the first brace and the next one that closes, if that is something.
+pub(super) fn tag_of(word: &[u8]) -> Option<Range<usize>> {
+    let open = word.iter().position(|byte| *byte == b'{')?;
+    let length = word[open + 1..].iter().position(|byte| *byte == b'}')?;
+    (length > 0).then_some(open + 1..open + 1 + length)
 }
 
 /// A number, or what stands for one: these stay as they are, so that counters count and ranges are ranges.

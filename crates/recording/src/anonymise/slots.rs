@@ -3,8 +3,7 @@
 //! All characters of a tag but two neighbours are permuted. For what these two become, each of the 65,536 sums has one choice
 //! (a CRC is a linear map, and one to one in two bytes), so four choices are in the slot: the key tells which, one to one.
 
-use super::permutation::{KeyedPermutation, is_number, is_printable};
-use std::ops::Range;
+use super::permutation::{KeyedPermutation, is_brace, is_number, is_printable, tag_of};
 
 /// The part of the sum that is the slot.
 const SLOT: u16 = 0x3fff;
@@ -28,17 +27,6 @@ fn step_back(sum: u16, byte: u8) -> u16 {
 
 fn sum_of(from: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(from, |sum, byte| step(sum, *byte))
-}
-
-pub(super) fn is_brace(byte: u8) -> bool {
-    matches!(byte, b'{' | b'}')
-}
-
-/// The hash tag of a word, which is what stands between the first brace and the next one that closes, if that is something.
-pub(super) fn tag_of(word: &[u8]) -> Option<Range<usize>> {
-    let open = word.iter().position(|byte| *byte == b'{')?;
-    let length = word[open + 1..].iter().position(|byte| *byte == b'}')?;
-    (length > 0).then_some(open + 1..open + 1 + length)
 }
 
 impl KeyedPermutation {

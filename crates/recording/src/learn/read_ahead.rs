@@ -85,7 +85,7 @@ mod tests {
         let mut found = Vec::new();
         let third = |entry: &Entry, twice: &mut u64| {
             *twice = 2 * entry.at_ns;
-            entry.at_ns % 3 == 0
+            entry.at_ns.is_multiple_of(3)
         };
         read_ahead(&path, third, |entry, twice| found.push((entry.at_ns, *twice))).unwrap();
         assert_eq!(found, (0..1_000).map(|number| (number * 3, number * 6)).collect::<Vec<_>>());
