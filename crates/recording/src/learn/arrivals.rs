@@ -80,7 +80,7 @@ pub(super) struct OperationSizes {
 
 impl OperationSizes {
     /// Adds so many operations of so many commands.
-    pub fn add(&mut self, operations: u64, commands: usize) {
+    pub fn add_operations(&mut self, operations: u64, commands: usize) {
         let (operations, commands) = (operations as f64, commands as f64);
         self.count += operations;
         self.commands += operations * commands;
@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn operations_of_several_commands_are_bursts() {
         let mut sizes = OperationSizes::default();
-        sizes.add(10, 1);
-        sizes.add(10, 3);
+        sizes.add_operations(10, 1);
+        sizes.add_operations(10, 3);
         // Mean 2, mean square 5.
         assert_eq!(sizes.dispersion(100.0, 1_000_000_000, false), 2.5);
         // A hundred operations in each second: 100 times the variance 1, by 200 commands.

@@ -436,8 +436,8 @@ fn written(
     let is_timed = arrivals.seconds() > 0.0 && !header.is_without(Lack::Times);
     let rate = is_timed.then(|| count as f64 / arrivals.seconds());
     let mut sizes = OperationSizes::default();
-    chosen.iter().for_each(|found| sizes.add(found.count, found.form.steps.len()));
-    sizes.add(sequences.alone.values().sum(), 1);
+    chosen.iter().for_each(|found| sizes.add_operations(found.count, found.form.steps.len()));
+    sizes.add_operations(sequences.alone.values().sum(), 1);
     let is_even = rate.is_some_and(|rate| sizes.are_even(rate, arrivals.dispersion()));
     findings.extend(rate.and_then(|rate| command_arrivals(arrivals, (&sizes, rate, is_even))));
     gaps((dialect, header, survey), (shapes, spaces), setup, &mut findings);
