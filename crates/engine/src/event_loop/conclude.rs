@@ -120,8 +120,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// A request of an operation has failed: it may spoil all of it, and its words are kept. `is_wait`: it waited for data, so that
-    /// no answer says nothing of the server.
+    /// A request of an operation has failed: it may spoil all of it, and its words are kept. `is_wait`: it waited for data, so
+    /// that no answer says nothing of the server.
     #[cold]
     fn note_failure(&mut self, id: u32, outcome: Outcome, is_wait: bool) {
         if outcome.is_unanswered() && !is_wait {
