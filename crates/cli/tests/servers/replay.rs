@@ -650,7 +650,8 @@ fn what_is_learned_behaves_like_the_recording() {
     // The load sets each key once, and the counter.
     assert!((share("GET") - 0.75).abs() < 0.01, "{after:?}");
     assert!((after["SET"] as f64 - (keys - 1) as f64 - 0.2 * 20_480.0).abs() < 250.0, "{after:?}");
-    assert!((850..=1_001).contains(&keys), "{keys}");
+    // There were 999 keys, of which some were never asked for, and the counter.
+    assert!((980..=1_020).contains(&keys), "{keys}");
     // The length of half of the values is below 120, as it was: within a twentieth.
     let lengths = lengths(&server, "item:*");
     let median = lengths[lengths.len() / 2];
