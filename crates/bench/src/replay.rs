@@ -2,45 +2,15 @@
 
 use crate::children::{Bench, Cpu};
 use crate::rounds::Spread;
+use crate::traffic::{CONNECTIONS, write_recording};
 use anyhow::{Context, Result};
 use dyno_databases::spawn::{find_server, spawn};
-use dyno_recording::entry::Arguments;
-use dyno_recording::{Entry, RecordedProtocol, RecordingHeader, RecordingPoint, RecordingWriter};
-use dyno_types::rng::{below, mix_bits};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A short and a long run: what the long one takes more is that of its further operations, without any start.
 const OPERATIONS: (u64, u64) = (100_000, 400_000);
 const RECORDS: u64 = 10_000;
-const CONNECTIONS: u64 = 64;
 const GOAL: f64 = 1.25;
-
-/// A recording of so many commands.
-fn recording(folder: &Path, operations: u64) -> Result<PathBuf> {
-    let header = RecordingHeader {
-        protocol: RecordedProtocol::Redis,
-        source: "bench".into(),
-        point: RecordingPoint::Unknown,
-        begins_ns: None,
-        clock_step_ns: 1_000,
-        lacks: Vec::new(),
-        value_limit: 1 << 16,
-    };
-    let path = folder.join(format!("{operations}.dyno"));
-    let mut writer = RecordingWriter::create_file(&path, &header)?;
-    for number in 0..operations {
-        let draw = mix_bits(number);
-        let key = format!("user{}", below(draw, RECORDS));
-        let arguments = match draw % 2 {
-            0 => Arguments::from_words(["GET", &key]),
-            _ => Arguments::from_words(["SET", &key, &format!("{draw:0100}")]),
-        };
-        let connection = (number % CONNECTIONS) as u32;
-        writer.push_entry(&Entry { at_ns: number * 10_000, connection, arguments, ..Entry::default() })?;
-    }
-    writer.finish()?;
-    Ok(path)
-}
 
 /// Runs the row.
 pub fn row(bench: &Bench, pairs: usize) -> Result<()> {
@@ -65,7 +35,10 @@ pub fn row(bench: &Bench, pairs: usize) -> Result<()> {
     };
     built_in(1)?;
     let (few, many) = OPERATIONS;
-    let files = [recording(folder.path(), few)?, recording(folder.path(), many)?];
+    let files = [few, many].map(|count| folder.path().join(format!("{count}.dyno")));
+    for (file, count) in files.iter().zip([few, many]) {
+        write_recording(file, count, RECORDS)?;
+    }
     let server_name = format!("127.0.0.1:{}/0", server.port);
     let replay = |file: &Path| {
         let path = file.display().to_string();

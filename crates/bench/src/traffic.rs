@@ -14,7 +14,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const CONNECTIONS: u64 = 64;
+/// Connections of all recordings.
+pub const CONNECTIONS: u64 = 64;
 
 /// Commands of the capture, and how many MB of it a core should record in a second.
 const CAPTURED: u64 = 800_000;
@@ -142,8 +143,8 @@ fn header() -> RecordingHeader {
     }
 }
 
-/// A recording of so many commands.
-fn write_recording(path: &Path, commands: u64, keys: u64) -> Result<()> {
+/// Writes a recording of so many GET and SET of 100 bytes, with so many keys.
+pub fn write_recording(path: &Path, commands: u64, keys: u64) -> Result<()> {
     let mut writer = RecordingWriter::create_file(path, &header())?;
     for number in 0..commands {
         let arguments = Arguments::from_words(command(number, keys));
@@ -184,8 +185,8 @@ fn learn(bench: &Bench, folder: &Path) -> Result<()> {
     if !status.success() {
         bail!("dyno learn: {status}");
     }
-    std::fs::remove_file(&recording)?;
     let seconds = begun.elapsed().as_secs_f64();
+    std::fs::remove_file(&recording)?;
     println!("  seconds                {seconds:6.2}   goal {LEARN_GOAL_S} (180 million in two minutes)");
     println!("  peak resident, MiB     {:6.1}   goal {LEARN_GOAL_MIB}", peak_kib as f64 / 1024.0);
     Ok(())
