@@ -9,9 +9,13 @@ mkdir -p "$target"
 site=$(cd "$target" && pwd)/book
 source=$(mktemp -d "${TMPDIR:-/tmp}/dyno-docs.XXXXXX")
 trap 'rm -rf "$source"' EXIT
-cp -r book.toml docs "$source"
+cp -r --parents book.toml docs scripts/docs "$source"
 sed -Ei 's/\[([^]]*)\]\(\.\.\/[^)]*\)/\1/g' "$source"/docs/*.md
 sed -Ei 's/\[([^]]*)\]\(\.\.\/\.\.\/[^)]*\)/\1/g' "$source"/docs/contributing/*.md
 rm -rf "$site"
 mdbook build "$source" --dest-dir "$site"
+# The frame with the contents, shown where no script runs, is a page of its own: it needs a title, a heading and a landmark.
+find "$site" -name '*.html' -exec sed -i 's/<iframe class="sidebar-iframe-outer"/& title="Table of contents"/' {} +
+sed -i -e 's/<meta charset="UTF-8">/&<title>Table of contents - dyno<\/title>/' \
+  -e 's/<body class="sidebar-iframe-inner">/&<main><h1>Contents<\/h1>/' -e 's/<\/body>/<\/main>&/' "$site/toc.html"
 echo "documentation: file://$site/index.html"
