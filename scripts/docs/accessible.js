@@ -10,7 +10,9 @@
   const search = byId("mdbook-search-wrapper");
   if (search) {
     search.setAttribute("role", "search");
-    byId("mdbook-searchbar").setAttribute("aria-describedby", "mdbook-searchresults-header");
+    const field = byId("mdbook-searchbar");
+    field.setAttribute("aria-label", "Search this book");
+    field.setAttribute("aria-describedby", "mdbook-searchresults-header");
   }
 
   // The contents open by a label, which no key reaches. Where scripts run a button stands in for it.
