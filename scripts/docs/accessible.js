@@ -42,6 +42,14 @@
     }
   };
   const sizes = new ResizeObserver(entries => entries.forEach(entry => update(entry.target)));
-  boxes.forEach(box => sizes.observe(box));
+  for (const box of boxes) {
+    sizes.observe(box);
+    // Left and right turn the page elsewhere: mdbook listens at the document.
+    box.addEventListener("keydown", event => {
+      if (document.activeElement === box && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
+        event.stopPropagation();
+      }
+    });
+  }
   document.fonts.ready.then(() => boxes.forEach(update));
 })();
