@@ -18,4 +18,7 @@ mdbook build "$source" --dest-dir "$site"
 find "$site" -name '*.html' -exec sed -i 's/<iframe class="sidebar-iframe-outer"/& title="Table of contents"/' {} +
 sed -i -e 's/<meta charset="UTF-8">/&<title>Table of contents - dyno<\/title>/' \
   -e 's/<body class="sidebar-iframe-inner">/&<main><h1>Contents<\/h1>/' -e 's/<\/body>/<\/main>&/' "$site/toc.html"
+# Another mdbook may write it otherwise.
+grep -q 'title="Table of contents"' "$site/index.html" && grep -q '<main><h1>Contents' "$site/toc.html" ||
+  { echo "mdbook's template has changed: the frame with the contents has no title or no heading" >&2 && exit 1; }
 echo "documentation: file://$site/index.html"

@@ -91,7 +91,12 @@ pub fn record_proxy(
     let writer = if args.relay_only { None } else { Some(create_recording(out, protocol, value_limit)?) };
     let writer = match (writer, anonymiser) {
         (Some(writer), Some(anonymiser)) => {
-            Some(writer.anonymise_with(anonymiser).map_err(|why| named("--anonymise", &why))?)
+            let refused = |why| {
+                // Nothing is in it.
+                let _ = std::fs::remove_file(out);
+                named("--anonymise", &why)
+            };
+            Some(writer.anonymise_with(anonymiser).map_err(refused)?)
         }
         (writer, _) => writer,
     };

@@ -2,6 +2,7 @@
 
 mod checks;
 mod chromium;
+mod documentation;
 mod served;
 
 use checks::{Axe, look, printed};

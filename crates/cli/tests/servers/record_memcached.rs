@@ -274,6 +274,15 @@ fn a_capture_of_memcached_records_what_it_counts() {
     };
     assert!(then.iter().any(is_said) && !now.iter().any(is_said));
     replay(&dyno, "others.dyno", &grown);
+    // Its keys are in no slots, whatever the traffic is recorded from; nothing is left of what is refused.
+    let listen = ["--listen", "127.0.0.1:0", "--to", &server.uri()];
+    for source in [&["traffic.pcap"][..], &listen] {
+        let kept = ["--anonymise", "key", "--keep-slots", "-o", "no.dyno"];
+        let refused = dyno.run(&[&["record"], source, &kept].concat());
+        assert_exit(&refused, &[2]);
+        assert!(stderr(&refused).contains("keys of memcached are in no slots"), "{}", stderr(&refused));
+        assert!(!dyno.path("no.dyno").exists(), "{source:?}");
+    }
     // Every command of both protocols is learned, and another server takes them.
     assert_exit(&dyno.run(&["learn", "traffic.dyno", "-o", "own.yaml"]), &[0]);
     let Some(other) = Memcached::start("learn", &[]) else { return };

@@ -64,7 +64,7 @@ pub enum RecordingError {
     #[error("snapshots of Redis cannot be anonymised, because their values carry checksums: record traffic")]
     NotAnonymised,
     /// Words of another protocol are in no slots.
-    #[error("--keep-slots: slots are those of a cluster of Redis, and this is traffic of {}", .0.protocol_name())]
+    #[error("keys of {} are in no slots: leave --keep-slots out", .0.protocol_name())]
     NoSlots(RecordedProtocol),
 }
 
