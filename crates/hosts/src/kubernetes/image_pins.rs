@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// The file in an experiment's directory.
 const FILE: &str = "images.json";
 
-/// Why a container has no image, by the cluster's reasons.
-const NOT_PULLED: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"];
+/// Why a container has no image, by the cluster's reasons: the first is never pulled, the others are tried again.
+const NOT_PULLED: [&str; 3] = ["ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff"];
 
 /// Images as the experiment names them, each with the digest that its first run has found: `REPOSITORY@sha256:...` for one that
 /// is asked for by it, `sha256:...` for one that nodes have by its name alone, and whose digest is compared.
@@ -70,10 +70,12 @@ impl ImagePins {
     }
 
     /// The image, as the experiment names it, that a pod waits for in vain: its node has it by that name and not by its digest,
-    /// which no registry gives either. So it is with images that were loaded into nodes.
-    pub fn not_pulled(&self, pod: &Value) -> Option<String> {
+    /// which no registry gives either. So it is with images that were loaded into nodes. A registry that is away comes back: its
+    /// image is waited for until that was `long`.
+    pub fn not_pulled(&self, pod: &Value, long: bool) -> Option<String> {
+        let reasons = if long { &NOT_PULLED[..] } else { &NOT_PULLED[..1] };
         let waits_in_vain =
-            |status: &Value| NOT_PULLED.iter().any(|reason| status["state"]["waiting"]["reason"] == *reason);
+            |status: &Value| reasons.iter().any(|reason| status["state"]["waiting"]["reason"] == *reason);
         let mut waiting = containers_of(pod).filter(|(_, status)| status.is_some_and(waits_in_vain));
         waiting.find_map(|(container, _)| {
             let image = container["image"].as_str()?;
@@ -266,11 +268,16 @@ mod tests {
             })
         };
         for reason in ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"] {
-            assert_eq!(pins.not_pulled(&waits(&id('a'), reason)).as_deref(), Some("dyno"));
+            assert_eq!(pins.not_pulled(&waits(&id('a'), reason), true).as_deref(), Some("dyno"));
+            // A registry may come back.
+            assert_eq!(
+                pins.not_pulled(&waits(&id('a'), reason), false).is_some(),
+                reason == "ErrImageNeverPull"
+            );
         }
-        assert_eq!(pins.not_pulled(&waits(&id('a'), "ContainerCreating")), None);
+        assert_eq!(pins.not_pulled(&waits(&id('a'), "ContainerCreating"), true), None);
         // By its name it was not pinned: what waits is the registry's.
-        assert_eq!(pins.not_pulled(&waits("dyno", "ErrImagePull")), None);
+        assert_eq!(pins.not_pulled(&waits("dyno", "ErrImagePull"), true), None);
         pins.unpin("dyno").unwrap();
         let mut next = ImagePins::of_experiment(&journal).unwrap();
         assert_eq!(next, pins);

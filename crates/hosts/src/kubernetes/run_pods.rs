@@ -37,6 +37,8 @@ const REMOVAL: Duration = Duration::from_secs(240);
 const REFUSED: Duration = Duration::from_secs(3);
 /// A pod that is not ready after this long is told of, whatever it waits for.
 const LONG: Duration = Duration::from_secs(20);
+/// A registry that does not give an image by its digest for so long has it not.
+const PULLED: Duration = Duration::from_secs(30);
 /// Reasons for which a pod may wait in vain: no node, no image.
 const MAY_LAST: [&str; 3] = ["Unschedulable", "ErrImagePull", "ImagePullBackOff"];
 
@@ -94,21 +96,21 @@ impl RunPods {
     ) -> Result<RunPods, PodsError> {
         loop {
             let journal = places.0.0;
-            let images = ImagePins::of_experiment(journal)?;
+            let mut images = ImagePins::of_experiment(journal)?;
             let refused = match RunPods::begin_on(spec, asked, names, places, images.clone(), control) {
                 Err(PodsError::NotPulled(image)) => image,
                 begun => return begun,
             };
             tracing::warn!(
                 target: NOTICE,
-                "{refused} cannot be pulled by its digest: it is asked for by its name, and its digest is compared"
+                "{refused} could not be pulled by its digest: it is asked for by its name, and its digest is compared"
             );
-            let unpinned = { images }.unpin(&refused);
+            let unpinned = images.unpin(&refused);
             unpinned.map_err(|source| PodsError::Journal { path: journal.to_owned(), source })?;
         }
     }
 
-    /// The same, once, with these images.
+    /// One attempt, with these images.
     fn begin_on(
         spec: &Experiment,
         asked: &Kubernetes,
@@ -216,12 +218,13 @@ impl RunPods {
         let mut suspended = servers > 0;
         let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
         let (begun, mut told) = (Instant::now(), BTreeSet::new());
+        let patience = Duration::from_nanos(self.asked.patience.0);
         loop {
             let pods = self.all()?;
             let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let mut waiting = None;
             for pod in &pods {
-                if let Some(image) = self.images.not_pulled(pod) {
+                if let Some(image) = self.images.not_pulled(pod, begun.elapsed() > PULLED.min(patience / 2)) {
                     return Err(PodsError::NotPulled(image));
                 }
                 match state(pod) {
@@ -247,7 +250,7 @@ impl RunPods {
             if control.is_stopping() {
                 return Err(PodsError::Interrupted);
             }
-            if begun.elapsed().as_nanos() > u128::from(self.asked.patience.0) {
+            if begun.elapsed() > patience {
                 let why = waiting.unwrap_or_else(|| "no pod is there".into());
                 let why = self.unprovisioned().map_or(why.clone(), |more| format!("{why}; {more}"));
                 return Err(PodsError::Late { waited: begun.elapsed(), why });
