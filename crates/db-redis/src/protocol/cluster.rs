@@ -5,6 +5,7 @@ use dyno_db::names::Names;
 use dyno_types::Endpoint;
 use dyno_types::limits::NODES;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::Range;
 
 /// Number of hash slots of a Redis cluster.
 pub const SLOTS: usize = 16_384;
@@ -27,15 +28,21 @@ const CRC: [u16; 256] = {
     table
 };
 
+/// The hash tag of a key: what stands between the first brace and the next one that closes, if that is something.
+pub fn hash_tag(key: &[u8]) -> Option<Range<usize>> {
+    let open = key.iter().position(|&b| b == b'{')?;
+    let length = key[open + 1..].iter().position(|&b| b == b'}').filter(|&n| n > 0)?;
+    Some(open + 1..open + 1 + length)
+}
+
+/// CRC-16 (XMODEM) of bytes, continued from that of those before them (0).
+pub fn crc16(before: u16, bytes: &[u8]) -> u16 {
+    bytes.iter().fold(before, |crc, &b| (crc << 8) ^ CRC[((crc >> 8) as u8 ^ b) as usize])
+}
+
 /// The hash slot of a key: CRC-16 of the part in braces if there is one that is not empty, else of all.
 pub fn key_slot(key: &[u8]) -> u16 {
-    let tagged = key.iter().position(|&b| b == b'{').and_then(|open| {
-        let rest = &key[open + 1..];
-        rest.iter().position(|&b| b == b'}').filter(|&n| n > 0).map(|n| &rest[..n])
-    });
-    let crc =
-        tagged.unwrap_or(key).iter().fold(0u16, |crc, &b| (crc << 8) ^ CRC[((crc >> 8) as u8 ^ b) as usize]);
-    crc % SLOTS as u16
+    crc16(0, hash_tag(key).map_or(key, |tag| &key[tag])) % SLOTS as u16
 }
 
 /// Knowledge of one load thread about the nodes and about who serves which slot.

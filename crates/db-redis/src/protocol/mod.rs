@@ -24,7 +24,7 @@ mod records;
 pub mod resp;
 mod state;
 
-pub use cluster::{ClusterTopology, SLOTS, key_slot};
+pub use cluster::{ClusterTopology, SLOTS, crc16, hash_tag, key_slot};
 pub use errors::classify_error;
 pub use exchange::RedisExchange;
 pub use facts::RedisFacts;

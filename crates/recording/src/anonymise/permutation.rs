@@ -5,10 +5,10 @@
 
 use crate::entry::{Arguments, LongValue};
 use crate::long::put_long;
+use dyno_db_redis::protocol::hash_tag;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// Longest word that is permuted, bytes: a longer one becomes random bytes of the same compressibility.
 pub(super) const PERMUTED: usize = 128;
@@ -49,13 +49,6 @@ pub(super) fn is_printable(word: &[u8]) -> bool {
 
 pub(super) fn is_brace(byte: u8) -> bool {
     matches!(byte, b'{' | b'}')
-}
-
-/// The hash tag of a word, which is what stands between the first brace and the next one that closes, if that is something.
-pub(super) fn tag_of(word: &[u8]) -> Option<Range<usize>> {
-    let open = word.iter().position(|byte| *byte == b'{')?;
-    let length = word[open + 1..].iter().position(|byte| *byte == b'}')?;
-    (length > 0).then_some(open + 1..open + 1 + length)
 }
 
 /// A number, or what stands for one: these stay as they are, so that counters count and ranges are ranges.
@@ -194,7 +187,7 @@ impl KeyedPermutation {
 
     fn permute_printable(&self, word: &[u8]) -> Vec<u8> {
         let mut out = word.to_vec();
-        match tag_of(word) {
+        match hash_tag(word) {
             None => self.permute_but_braces(b'w', true, out.iter_mut()),
             Some(tag) => {
                 self.permute_but_braces(b't', true, out[tag.clone()].iter_mut());

@@ -3,20 +3,13 @@
 //! All characters of a tag but two neighbours are permuted. For what these two become, each of the 65,536 sums has one choice
 //! (a CRC is a linear map, and one to one in two bytes), so four choices are in the slot: the key tells which, one to one.
 
-use super::permutation::{KeyedPermutation, is_brace, is_number, is_printable, tag_of};
+use super::permutation::{KeyedPermutation, is_brace, is_number, is_printable};
+use dyno_db_redis::protocol::{crc16, hash_tag};
 
 /// The part of the sum that is the slot.
 const SLOT: u16 = 0x3fff;
 
-/// The sum (CRC-16/XMODEM) behind one byte more.
-fn step(sum: u16, byte: u8) -> u16 {
-    (0..8).fold(sum ^ u16::from(byte) << 8, |sum, _| match sum & 0x8000 {
-        0 => sum << 1,
-        _ => sum << 1 ^ 0x1021,
-    })
-}
-
-/// The sum before this byte: the lowest bit says whether the polynomial was added.
+/// The sum (CRC-16) before this byte: the lowest bit says whether the polynomial was added.
 fn step_back(sum: u16, byte: u8) -> u16 {
     let before = (0..8).fold(sum, |sum, _| match sum & 1 {
         0 => sum >> 1,
@@ -25,15 +18,11 @@ fn step_back(sum: u16, byte: u8) -> u16 {
     before ^ u16::from(byte) << 8
 }
 
-fn sum_of(from: u16, bytes: &[u8]) -> u16 {
-    bytes.iter().fold(from, |sum, byte| step(sum, *byte))
-}
-
 impl KeyedPermutation {
     /// The word that stands for `word` in the same slot. Printable parts stay printable, and others do not become so. `None`
     /// where no two characters stand side by side that could decide the slot.
     pub(super) fn permute_in_slot(&self, word: &[u8]) -> Option<Vec<u8>> {
-        let Some(tag) = tag_of(word) else {
+        let Some(tag) = hash_tag(word) else {
             return self.walk_tag(word, |made| !is_number(made));
         };
         let mut out = word.to_vec();
@@ -60,14 +49,14 @@ impl KeyedPermutation {
 
     /// Permutes a tag within its slot. The pair may become any two bytes; braces elsewhere stay.
     fn permute_tag(&self, pair: usize, is_text: bool, tag: &mut [u8]) {
-        let sum = sum_of(0, tag);
+        let sum = crc16(0, tag);
         let (head, rest) = tag.split_at_mut(pair);
         let (two, tail) = rest.split_at_mut(2);
         self.permute_but_braces(b's', is_text, head.iter_mut().chain(&mut *tail));
         let choice = self.number_of(&[b"slot", &*head, &[0], &*tail].concat()) as u16;
         let wanted = (sum & SLOT) | ((sum >> 14).wrapping_add(choice) & 3) << 14;
         let behind = tail.iter().rev().fold(wanted, |sum, byte| step_back(sum, *byte));
-        let both = step_back(step_back(behind, 0), 0) ^ sum_of(0, head);
+        let both = step_back(step_back(behind, 0), 0) ^ crc16(0, head);
         two.copy_from_slice(&both.to_be_bytes());
     }
 
@@ -96,10 +85,10 @@ mod tests {
     #[test]
     fn a_sum_is_taken_back_byte_by_byte() {
         // The specification of Redis Cluster: the sum of "123456789".
-        assert_eq!(sum_of(0, b"123456789"), 0x31c3);
+        assert_eq!(crc16(0, b"123456789"), 0x31c3);
         for sum in (0..=u16::MAX).step_by(251) {
             for byte in [0, 1, b'{', 0x80, 255] {
-                assert_eq!(step_back(step(sum, byte), byte), sum);
+                assert_eq!(step_back(crc16(sum, &[byte]), byte), sum);
             }
         }
     }
@@ -124,7 +113,7 @@ mod tests {
         for word in pairs.chain(keys).chain(bytes) {
             let out = all.permute(&word);
             assert_eq!(key_slot(&out), key_slot(&word), "{word:?}: {out:?}");
-            let kind = |word: &[u8]| (word.len(), is_printable(word), is_number(word), tag_of(word));
+            let kind = |word: &[u8]| (word.len(), is_printable(word), is_number(word), hash_tag(word));
             assert_eq!(kind(&out), kind(&word), "{word:?}: {out:?}");
             if !is_number(&word) && word.len() > 4 {
                 assert_ne!(out, word);
@@ -141,7 +130,7 @@ mod tests {
             .iter()
             .map(|word| {
                 let out = all.permute(word);
-                out[tag_of(&out).unwrap()].to_vec()
+                out[hash_tag(&out).unwrap()].to_vec()
             })
             .collect();
         assert_eq!(tags.len(), 1, "{tags:?}");
@@ -154,6 +143,6 @@ mod tests {
         assert_eq!(all.permute_in_slot(b"k"), None);
         assert_eq!(all.permute_in_slot(b"cart:{7}"), None);
         let out = all.permute(b"cart:{7}");
-        assert_eq!((out.len(), tag_of(&out)), (8, Some(6..7)));
+        assert_eq!((out.len(), hash_tag(&out)), (8, Some(6..7)));
     }
 }
