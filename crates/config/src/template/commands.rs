@@ -222,8 +222,9 @@ impl Reader<'_> {
         }
         let given = fields.take_value("different");
         let different = given.map_or(Ok(false), flag)?;
-        if let (Some(given), true) = (given, different && bound.len() < 2) {
-            return bad(given, "different: expected two values or more in `let`");
+        let is_drawn = |text: &&ArgumentText| text.iter().any(|part| matches!(part, TextPart::Value(_)));
+        if let (Some(given), true) = (given, different && bound.iter().filter(is_drawn).count() < 2) {
+            return bad(given, "different: expected two drawn values or more in `let`");
         }
         let Some(list) = fields.take_value("steps") else {
             let step = self.step(fields, node, &mut names, &[])?;

@@ -7,7 +7,9 @@ use crate::template::{AddressableDocuments, NumberDistribution, TextContext, Tex
 use dyno_types::command::{CommandArgument, CommandFacts, CommandForm, CommandTemplate};
 use dyno_types::rng::{self, Keyed, Purpose, Stream};
 use dyno_types::{Content, Request, Verb};
+use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Draws of values that an operation has drawn once are numbered from here on.
@@ -15,6 +17,9 @@ const BOUND: u64 = 1 << 63;
 
 /// Draws of a value that must differ from others; then it is like one of them.
 const DRAWS: u64 = 64;
+
+/// Contents of this process so far. The first is number 1.
+static CONTENTS: AtomicU64 = AtomicU64::new(1);
 
 /// Origin of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +42,44 @@ pub struct MixContent {
     /// Scatters popular keys over each key space.
     scatter: Vec<Permutation>,
     salt: u64,
+    /// No other content of this process has this number.
+    identity: u64,
+}
+
+/// Content, operation, seed, key and user.
+type DrawnFor = (u64, usize, u64, u64, u32);
+
+/// The different values of one operation, end to end, and where each ends: its commands use them one after the other.
+#[derive(Default)]
+struct DrawnValues {
+    of: DrawnFor,
+    all: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+thread_local! {
+    static DRAWN: RefCell<DrawnValues> = RefCell::default();
+}
+
+impl DrawnValues {
+    /// Forgets those of another operation.
+    fn begin(&mut self, of: DrawnFor) {
+        if self.of != of {
+            self.of = of;
+            self.all.clear();
+            self.ends.clear();
+        }
+    }
+
+    fn value(&self, number: usize) -> &[u8] {
+        let from = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[from..self.ends[number]]
+    }
+
+    /// Returns whether what stands from there on is like a value before it.
+    fn has_twin(&self, from: usize) -> bool {
+        (0..self.ends.len()).any(|number| *self.value(number) == self.all[from..])
+    }
 }
 
 impl MixContent {
@@ -93,6 +136,7 @@ impl MixContent {
                 .collect(),
             salt: rng::draw_at(mix.seed, 0, Purpose::Value),
             mix: mix.clone(),
+            identity: CONTENTS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -193,29 +237,28 @@ impl MixContent {
 
     /// Appends a value that an operation has drawn once. They use no replies.
     fn render_bound(&self, request: &Request, (operation, bound): (usize, u16), out: &mut Vec<u8>) {
-        let operation = &self.mix.operations[operation];
+        let (index, operation) = (operation, &self.mix.operations[operation]);
         let text = |number: u16| &operation.bound[usize::from(number)];
         let own = |number: u16, tries: u64| BOUND | tries << 32 | u64::from(number) << 16;
         if !operation.different {
             return self.render(request, (text(bound), own(bound, 0)), None, out);
         }
-        // The values up to this one, end to end, and where each ends.
-        let (mut all, mut ends) = (Vec::new(), Vec::new());
-        for number in 0..=bound {
-            let from = all.len();
+        // Taken: a value may use others.
+        let mut drawn = DRAWN.take();
+        drawn.begin((self.identity, index, request.seed, request.key, request.collection));
+        for number in drawn.ends.len() as u16..=bound {
+            let from = drawn.all.len();
             for tries in 0..DRAWS {
-                all.truncate(from);
-                self.render(request, (text(number), own(number, tries)), None, &mut all);
-                let (before, new) = all.split_at(from);
-                let starts = std::iter::once(0).chain(ends.iter().copied());
-                if !starts.zip(&ends).any(|(start, end)| before[start..*end] == *new) {
+                drawn.all.truncate(from);
+                self.render(request, (text(number), own(number, tries)), None, &mut drawn.all);
+                if !drawn.has_twin(from) {
                     break;
                 }
             }
-            ends.push(all.len());
+            drawn.ends.push(drawn.all.len());
         }
-        let from = ends.len().checked_sub(2).map_or(0, |before| ends[before]);
-        out.extend_from_slice(&all[from..]);
+        out.extend_from_slice(drawn.value(usize::from(bound)));
+        DRAWN.set(drawn);
     }
 
     fn render(
