@@ -43,9 +43,13 @@ pub(super) fn argument(stats: &ArgumentStats, key_of: &dyn Fn(usize) -> String) 
             return one_of(&all);
         }
     }
-    if let Some(decimals) = &stats.decimals {
+    let decimals = stats.decimals.as_ref().map(|decimals| decimals.ranges(|number| number));
+    // Whole numbers beyond those of 64 bits are texts.
+    let fits = |range: &NumberRange<f64>| {
+        range.behind > 0 || range.least.abs().max(range.most.abs()) < i64::MAX as f64
+    };
+    if let Some(decimals) = decimals.filter(|all| all.iter().all(fits)) {
         let all: Vec<(String, u64)> = decimals
-            .ranges(|number| number)
             .iter()
             .map(|range| {
                 let NumberRange { least, most, behind, count } = *range;

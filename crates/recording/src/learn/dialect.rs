@@ -25,7 +25,7 @@ const FILLING_REDIS: [&str; 15] = [
 ];
 
 /// Reads of one key that find nothing where it is not there, and something where it is.
-const TELLING_REDIS: [&str; 6] = ["GET", "GETEX", "HGETALL", "LRANGE", "SMEMBERS", "ZRANGE"];
+const TELLING_REDIS: [&str; 4] = ["GET", "GETEX", "HGETALL", "SMEMBERS"];
 
 /// Commands that set up a connection, or make a transaction of others.
 const SETUP_REDIS: [&str; 16] = [

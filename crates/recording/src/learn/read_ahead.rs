@@ -26,7 +26,8 @@ pub(super) fn read_ahead<Prepared: Clone + Default + Send>(
     let (empty, batches) = channel();
     // Batches go round; those that are not taken any more are dropped.
     (0..BATCHES).for_each(|_| drop(empty.send(vec![<(Entry, Prepared)>::default(); BATCH])));
-    std::thread::scope(|scope| {
+    // What both ends hold goes with them: a thread that has failed keeps the other from waiting for ever.
+    std::thread::scope(move |scope| {
         let reading = scope.spawn(move || -> Result<(), RecordingError> {
             // Times are counted from the entry before.
             let mut at_ns = 0;
@@ -90,5 +91,14 @@ mod tests {
         read_ahead(&path, third, |entry, twice| found.push((entry.at_ns, *twice))).unwrap();
         assert_eq!(found, (0..1_000).map(|number| (number * 3, number * 6)).collect::<Vec<_>>());
         assert!(read_ahead(&folder.path().join("none"), |_, _: &mut ()| true, |_, _| ()).is_err());
+        let fails =
+            || read_ahead(&path, |_, _: &mut ()| true, |entry, ()| assert!(entry.at_ns < 500, "on purpose"));
+        assert!(std::panic::catch_unwind(fails).is_err());
+        // Half a file.
+        let half = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &half[..half.len() / 2]).unwrap();
+        let mut count = 0;
+        let _ = read_ahead(&path, |_, _: &mut ()| true, |_, ()| count += 1);
+        assert!(count < 3_000, "{count}");
     }
 }

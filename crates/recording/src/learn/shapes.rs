@@ -258,33 +258,34 @@ mod tests {
 
     fn note(
         dialect: Dialect,
-        (shapes, spaces): (&mut Shapes, &mut KeySpaces),
+        (shapes, spaces, uses): (&mut Shapes, &mut KeySpaces, &mut SpaceUses),
         arguments: &Arguments,
         reply: Option<&RecordedReply>,
         keys: &mut Vec<NotedKey>,
     ) {
-        let (mut form, mut uses) = (NotedForm::default(), SpaceUses::default());
+        let mut form = NotedForm::default();
         note_form(dialect, shapes, arguments, reply, &mut form);
-        note_keys((spaces, &mut uses), arguments, &form, keys);
-        uses.add_to(shapes);
+        note_keys((spaces, uses), arguments, &form, keys);
     }
 
     #[test]
     fn options_make_forms_and_their_order_is_kept() {
-        let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
+        let (mut shapes, mut spaces, mut uses) =
+            (Shapes::default(), KeySpaces::default(), SpaceUses::default());
         for line in
             ["SET k v EX 60 NX", "set k v nx ex 60", "ZADD z GT CH 1 a", "ZADD z 1 a 2 b", "HSET h ex px"]
         {
             let command = Arguments::from_words(line.split(' '));
-            note(Dialect::Redis, (&mut shapes, &mut spaces), &command, None, &mut Vec::new());
+            note(Dialect::Redis, (&mut shapes, &mut spaces, &mut uses), &command, None, &mut Vec::new());
         }
         let found: Vec<&str> = shapes.keys().map(|form| form.options.as_str()).collect();
         assert_eq!(found, ["", "3 EX 5 NX ", "3 NX 4 EX ", "", "2 GT 3 CH "]);
-        let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
+        let (mut shapes, mut spaces, mut uses) =
+            (Shapes::default(), KeySpaces::default(), SpaceUses::default());
         for line in ["mg k v t", "mg k t v", "mg k v k", "ms k T60 I value"] {
             let then = Arguments::from_words(line.split(' '));
             let command = Dialect::Memcached.timeless_words(&then, None);
-            note(Dialect::Memcached, (&mut shapes, &mut spaces), &command, None, &mut Vec::new());
+            note(Dialect::Memcached, (&mut shapes, &mut spaces, &mut uses), &command, None, &mut Vec::new());
         }
         let found: Vec<(&str, u64)> =
             shapes.iter().map(|(form, shape)| (form.options.as_str(), shape.count)).collect();
@@ -293,26 +294,29 @@ mod tests {
 
     #[test]
     fn arguments_are_told_by_their_values() {
-        let (mut shapes, mut spaces) = (Shapes::default(), KeySpaces::default());
+        let (mut shapes, mut spaces, mut uses) =
+            (Shapes::default(), KeySpaces::default(), SpaceUses::default());
         for n in 0..100 {
             let line = format!("SET k{n} {} EX 60", "x".repeat(n % 20));
             note(
                 Dialect::Redis,
-                (&mut shapes, &mut spaces),
+                (&mut shapes, &mut spaces, &mut uses),
                 &Arguments::from_words(line.split(' ')),
                 None,
                 &mut Vec::new(),
             );
             let zadd = Arguments::from_words(format!("zadd b {n} m").split(' '));
-            note(Dialect::Redis, (&mut shapes, &mut spaces), &zadd, None, &mut Vec::new());
+            note(Dialect::Redis, (&mut shapes, &mut spaces, &mut uses), &zadd, None, &mut Vec::new());
         }
         let form = |name: &str, count, options: &str| CommandPattern {
             name: name.to_owned(),
             count,
             options: options.to_owned(),
         };
+        uses.add_to(&mut shapes);
         let set = &shapes[&form("SET", 5, "3 EX ")];
-        assert_eq!((set.count, set.arguments[1].spaces.len()), (100, 1));
+        assert_eq!(set.count, 100);
+        assert_eq!(set.arguments[1].spaces.values().copied().collect::<Vec<_>>(), [100]);
         assert!(set.arguments[2].values.is_none() && set.arguments[2].lengths.len() == 20);
         assert_eq!(set.arguments[3].values.as_ref().unwrap().len(), 1);
         let numbers = shapes[&form("ZADD", 4, "3 M ")].arguments[2].numbers.as_ref().unwrap();

@@ -238,7 +238,7 @@ pub(in crate::learn) fn write_workload(
          finds, which values go with which, patterns and compressibility of texts, concerns and read preferences"
             .into(),
     );
-    let is_timed = survey.length_ns > 0 && !header.is_without(Lack::Times);
+    let is_timed = learned.arrivals.seconds() > 0.0 && !header.is_without(Lack::Times);
     let rate = is_timed.then(|| learned.arrivals.rate());
     let connections = survey.users.max(1);
     let mut text = start_line(rate, connections, is_even(&learned.arrivals));
